@@ -1,0 +1,222 @@
+//! Stored JSON string literals: measured and decoded without a copy of what is not needed.
+//!
+//! What the assistant receives is what counts: escapes decoded, and base64 where the format stores it and the string is that
+//! by the strict rule. How a literal is cut is for [`super::cut`].
+
+use std::ops::Range;
+
+use super::base64;
+use super::stored::{self, Place};
+use crate::cap::limits::Keep;
+use crate::cap::marker;
+
+/// How a format stores text inside a JSON string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// As it is.
+    Plain,
+    /// As base64 where it decodes by the agent's strict rule, else as it is.
+    Base64,
+}
+
+/// Bytes that are no JSON string literal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a JSON string: {what} at byte {at} of the literal")]
+pub struct LiteralError {
+    /// Offset from the opening quote, in bytes.
+    pub at: usize,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+/// The original sizes (A) that markers already in a text stand for, by the end they would be recognised at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Prior {
+    /// The text ends in a marker line.
+    pub head: Option<u64>,
+    /// The text starts with one.
+    pub tail: Option<u64>,
+    /// The text is nothing but one.
+    pub both: Option<u64>,
+}
+
+/// A measured literal. Sizes are decoded bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Measure {
+    /// The size of the text the assistant receives.
+    pub size: u64,
+    /// Whether it counts as base64.
+    pub base64: bool,
+    /// Markers it already carries.
+    pub prior: Prior,
+}
+
+impl Measure {
+    /// The least the cutter can make of this text: the shorter of itself and a bare marker.
+    #[must_use]
+    pub fn floor(&self, keep: Keep) -> u64 {
+        marker::length(self.original(keep), 0).min(self.size)
+    }
+    /// The size that a new marker gives as A: the first original's, where the text was cut before.
+    pub(super) fn original(&self, keep: Keep) -> u64 {
+        let prior = match keep {
+            Keep::Head => self.prior.head,
+            Keep::Tail => self.prior.tail,
+            Keep::Both => self.prior.both,
+        };
+        prior.unwrap_or(self.size)
+    }
+}
+
+/// Measures a literal, quotes included.
+pub fn measure(literal: &[u8], encoding: Encoding) -> Result<Measure, LiteralError> {
+    Text::open(literal, encoding).map(|text| text.measure)
+}
+
+/// The text of a literal, quotes included, as the assistant receives it. An unpaired surrogate becomes its three bytes.
+pub fn decode(literal: &[u8], encoding: Encoding) -> Result<Vec<u8>, LiteralError> {
+    let text = Text::open(literal, encoding)?;
+    text.bytes(0, text.measure.size)
+}
+
+/// A measured literal that can be looked into.
+#[derive(Debug, Clone)]
+pub(super) struct Text<'a> {
+    /// What stands between the quotes.
+    raw: &'a [u8],
+    pub measure: Measure,
+    /// Where the raw string ends.
+    end: Place,
+    /// Places on the way there, in order, the last of them shortly before the end: no walk need start over.
+    marks: Vec<Place>,
+    /// How many bytes the marker line at the end of the text takes, where there is one that counts.
+    last_line: u64,
+    /// The same at its start.
+    first_line: u64,
+}
+
+/// Decoded bytes at either end that show the longest marker line and the newline next to it.
+const EDGE: u64 = marker::LONGEST + 1;
+/// Stored bytes that hold as many decoded ones at least, as base64 with every character escaped (`\u0041`).
+const EDGE_STORED: usize = 1024;
+/// Stored bytes from one mark to the next.
+const STRIDE: usize = 64 * 1024;
+
+impl<'a> Text<'a> {
+    /// Checks the literal from end to end.
+    pub fn open(literal: &'a [u8], encoding: Encoding) -> Result<Self, LiteralError> {
+        let raw = stored::between_quotes(literal)?;
+        let mut at = Place::default();
+        let mut marks = Vec::new();
+        let near_end = raw.len().saturating_sub(EDGE_STORED);
+        for stop in (STRIDE..near_end).step_by(STRIDE).chain((near_end > 0).then_some(near_end)) {
+            at = stored::advance(raw, at, Place { stored: stop, decoded: usize::MAX })?;
+            marks.push(at);
+        }
+        let end = stored::advance(raw, at, Place { stored: raw.len(), decoded: usize::MAX })?;
+        let decoded = match encoding {
+            Encoding::Plain => None,
+            Encoding::Base64 => base64::text_size(raw, end.decoded),
+        };
+        let measure =
+            Measure { size: decoded.unwrap_or(end.decoded) as u64, base64: decoded.is_some(), prior: Prior::default() };
+        let mut text = Text { raw, measure, end, marks, last_line: 0, first_line: 0 };
+        text.look_for_markers()?;
+        Ok(text)
+    }
+
+    /// The decoded bytes of the text without the marker that a cut would replace.
+    pub fn body(&self, keep: Keep) -> Range<u64> {
+        let size = self.measure.size;
+        match keep {
+            Keep::Head => 0..size - self.last_line,
+            Keep::Tail => self.first_line..size,
+            Keep::Both if self.measure.prior.both.is_some() => 0..0,
+            Keep::Both => 0..size,
+        }
+    }
+
+    /// The decoded bytes from one offset to another.
+    pub fn bytes(&self, from: u64, to: u64) -> Result<Vec<u8>, LiteralError> {
+        let (from, to) = (index(from), index(to.min(self.measure.size)));
+        if !self.measure.base64 {
+            return self.chars(from, to);
+        }
+        let group = from / 3;
+        let chars = self.chars(group * 4, to.div_ceil(3) * 4)?;
+        // It decoded when it was opened.
+        let bytes = base64::decode(&chars).ok_or(LiteralError { at: 1, what: "base64 that changed" })?;
+        Ok(part(bytes, from - group * 3, to - group * 3))
+    }
+
+    /// The place of a character boundary of the raw string, given as its decoded bytes, base64 left as it is.
+    pub fn place(&self, decoded: u64) -> Result<Place, LiteralError> {
+        self.at_most(index(decoded))
+    }
+
+    /// The stored bytes from the start up to a place.
+    pub fn stored_before(&self, place: Place) -> &'a [u8] {
+        self.raw.get(..place.stored).unwrap_or_default()
+    }
+
+    /// The stored bytes from a place to the end.
+    pub fn stored_after(&self, place: Place) -> &'a [u8] {
+        self.raw.get(place.stored..).unwrap_or_default()
+    }
+
+    fn at_most(&self, decoded: usize) -> Result<Place, LiteralError> {
+        let before = self.marks.partition_point(|mark| mark.decoded <= decoded);
+        let from = self.marks.get(..before).and_then(<[Place]>::last).copied().unwrap_or_default();
+        stored::advance(self.raw, from, Place { stored: self.raw.len(), decoded })
+    }
+
+    /// Bytes of the raw string with its escapes decoded, and nothing else.
+    fn chars(&self, from: usize, to: usize) -> Result<Vec<u8>, LiteralError> {
+        let to = to.min(self.end.decoded);
+        let start = self.at_most(from)?;
+        let mut bytes = Vec::with_capacity(to.saturating_sub(start.decoded) + 4);
+        stored::decode(self.raw, start, &mut bytes, to.saturating_sub(start.decoded))?;
+        Ok(part(bytes, from - start.decoded, to.saturating_sub(start.decoded)))
+    }
+
+    fn look_for_markers(&mut self) -> Result<(), LiteralError> {
+        let size = self.measure.size;
+        // Most texts carry none, and show it in their last and first stored byte, be that escaped or not.
+        let base64 = self.measure.base64;
+        if base64 || matches!(self.raw.last(), Some(b']' | b'd' | b'D')) {
+            let last = self.bytes(size.saturating_sub(EDGE), size)?;
+            let line = last.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            self.measure.prior.head = counts(line, size);
+            self.last_line = self.measure.prior.head.map_or(0, |_| line.len() as u64);
+            if line.len() as u64 == size {
+                self.measure.prior.both = self.measure.prior.head;
+            }
+        }
+        if base64 || matches!(self.raw.first(), Some(b'.' | b'\\')) {
+            let first = self.bytes(0, EDGE)?;
+            let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            self.measure.prior.tail = counts(line, size);
+            self.first_line = self.measure.prior.tail.map_or(0, |_| line.len() as u64);
+        }
+        Ok(())
+    }
+}
+
+/// The A of a line that counts as a marker of a text of this size. A line as long as the edge is longer than any marker.
+fn counts(line: &[u8], size: u64) -> Option<u64> {
+    let (a, b) = marker::parse_line(std::str::from_utf8(line).ok()?)?;
+    let whole = line.len() as u64 == size;
+    (marker::reads(b, size) || (whole && b == "0 B")).then_some(a)
+}
+
+/// The bytes from one offset to another, moved to the front.
+fn part(mut bytes: Vec<u8>, from: usize, to: usize) -> Vec<u8> {
+    bytes.truncate(to);
+    bytes.drain(..from.min(bytes.len()));
+    bytes
+}
+
+/// An offset into something that is in memory.
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}

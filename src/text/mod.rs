@@ -1,0 +1,10 @@
+//! How to edit bytes: knows JSON and base64, knows no agent.
+
+mod base64;
+pub mod cut;
+pub mod json;
+mod layout;
+pub mod literal;
+pub mod records;
+pub mod splice;
+mod stored;

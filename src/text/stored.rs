@@ -1,0 +1,239 @@
+//! The characters of a stored JSON string, walked over without decoding more than is asked for.
+//!
+//! It knows escapes, and that text between them is stored as it is. It knows neither base64 nor markers. Its functions take
+//! what stands between the quotes of a literal ("raw").
+
+use memchr::memchr2;
+
+use super::literal::LiteralError;
+
+/// A place between two characters, as bytes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    /// Stored bytes, not counting the opening quote.
+    pub stored: usize,
+    /// Decoded bytes. Never more than stored ones: each escape is longer than what it stands for.
+    pub decoded: usize,
+}
+
+/// One escape, or two that make a surrogate pair.
+struct Escape {
+    /// What it stands for, in UTF-8; an unpaired surrogate as the three bytes it would have.
+    utf8: [u8; 4],
+    decoded: usize,
+    stored: usize,
+}
+
+/// What stands between the quotes, as far as that can be checked without looking at escapes: [`advance`] does the rest.
+pub(super) fn between_quotes(literal: &[u8]) -> Result<&[u8], LiteralError> {
+    let Some(opened) = literal.strip_prefix(b"\"") else {
+        return Err(LiteralError { at: 0, what: "no opening quote" });
+    };
+    let Some(raw) = opened.strip_suffix(b"\"") else {
+        return Err(LiteralError { at: literal.len(), what: "no closing quote" });
+    };
+    if has_control(raw) {
+        let at = raw.iter().position(|byte| *byte < 0x20).unwrap_or_default();
+        return Err(error(at, "a raw control character"));
+    }
+    match std::str::from_utf8(raw) {
+        Ok(_) => Ok(raw),
+        Err(e) => Err(error(e.valid_up_to(), "bytes that are not UTF-8")),
+    }
+}
+
+/// In blocks without an early exit, which compilers turn into wide comparisons.
+fn has_control(raw: &[u8]) -> bool {
+    raw.chunks(4096).any(|block| block.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < 0x20)
+}
+
+/// The last place, at or after `from`, before which no more bytes stand than `until` allows, stored and decoded alike.
+pub(super) fn advance(raw: &[u8], from: Place, until: Place) -> Result<Place, LiteralError> {
+    let until = Place { stored: until.stored.min(raw.len()), ..until };
+    let mut at = from;
+    loop {
+        let rest = raw.get(at.stored..).unwrap_or_default();
+        // Unescaped, as many stored bytes as decoded ones.
+        let most = until.stored.saturating_sub(at.stored).min(until.decoded.saturating_sub(at.decoded));
+        let Some(plain) = special(rest.get(..most).unwrap_or(rest)) else {
+            let plain = boundary(rest, most);
+            return Ok(Place { stored: at.stored + plain, decoded: at.decoded + plain });
+        };
+        at = Place { stored: at.stored + plain, decoded: at.decoded + plain };
+        let escape = escape(raw, at.stored)?;
+        let next = Place { stored: at.stored + escape.stored, decoded: at.decoded + escape.decoded };
+        if next.stored > until.stored || next.decoded > until.decoded {
+            return Ok(at);
+        }
+        at = over_short(raw, next, until);
+    }
+}
+
+/// Walks on over text and short escapes, a word at a time, while every word has an escape: as in JSON stored within JSON.
+#[inline]
+fn over_short(raw: &[u8], from: Place, until: Place) -> Place {
+    let mut at = from;
+    // An escape may reach one byte beyond its word.
+    while at.stored + 9 <= until.stored && at.decoded + 9 <= until.decoded {
+        let Some(word) = raw.get(at.stored..).and_then(<[u8]>::first_chunk::<8>) else { break };
+        let mut hits = specials(word);
+        if hits == 0 {
+            break;
+        }
+        let (mut end, mut escapes) = (0, 0);
+        while hits != 0 {
+            let byte = first(hits);
+            hits &= hits - 1;
+            if byte < end {
+                continue;
+            }
+            if !is_short(raw, at.stored + byte) {
+                return Place { stored: at.stored + byte, decoded: at.decoded + byte - escapes };
+            }
+            escapes += 1;
+            end = byte + 2;
+        }
+        let end = end.max(word.len());
+        at = Place { stored: at.stored + end, decoded: at.decoded + end - escapes };
+    }
+    while raw.get(at.stored).is_some_and(|byte| is_continuation(*byte)) {
+        at = Place { stored: at.stored - 1, decoded: at.decoded - 1 };
+    }
+    at
+}
+
+/// Appends decoded characters until `out` holds at least `want` bytes or the string ends, and says where that was.
+pub(super) fn decode(raw: &[u8], from: Place, out: &mut Vec<u8>, want: usize) -> Result<Place, LiteralError> {
+    let mut at = from;
+    loop {
+        let rest = raw.get(at.stored..).unwrap_or_default();
+        let look = rest.get(..want.saturating_sub(out.len())).unwrap_or(rest);
+        let plain = special(look).unwrap_or(look.len());
+        out.extend_from_slice(rest.get(..plain).unwrap_or_default());
+        at = Place { stored: at.stored + plain, decoded: at.decoded + plain };
+        if plain == look.len() {
+            // The last character may reach beyond what was asked for.
+            let more = rest.iter().skip(plain).take_while(|byte| is_continuation(**byte)).count();
+            out.extend(rest.iter().skip(plain).take(more));
+            return Ok(Place { stored: at.stored + more, decoded: at.decoded + more });
+        }
+        let escape = escape(raw, at.stored)?;
+        out.extend(escape.utf8.iter().take(escape.decoded));
+        at = Place { stored: at.stored + escape.stored, decoded: at.decoded + escape.decoded };
+    }
+}
+
+/// The first backslash or quote. The next few words are searched without a call, which pays where escapes are dense.
+#[inline]
+fn special(text: &[u8]) -> Option<usize> {
+    const WORDS: usize = 4;
+    let (words, _) = text.as_chunks::<8>();
+    for (index, word) in words.iter().take(WORDS).enumerate() {
+        let hits = specials(word);
+        if hits != 0 {
+            return Some(index * word.len() + first(hits));
+        }
+    }
+    let searched = words.len().min(WORDS) * 8;
+    memchr2(b'\\', b'"', text.get(searched..)?).map(|found| found + searched)
+}
+
+/// The top bit of every byte that is a backslash or a quote.
+fn specials(word: &[u8; 8]) -> u64 {
+    const EVERY: u64 = u64::MAX / 0xff;
+    const LOW: u64 = EVERY * 0x7f;
+    // A byte is zero where neither its low bits, carried into its top bit, nor its top bit itself are set.
+    let zeroes = |word: u64| !(((word & LOW) + LOW) | word | LOW);
+    let word = u64::from_le_bytes(*word);
+    zeroes(word ^ (EVERY * 0x5c)) | zeroes(word ^ (EVERY * 0x22))
+}
+
+/// The first byte that has a bit set.
+fn first(hits: u64) -> usize {
+    let [byte, ..] = (hits.trailing_zeros() / 8).to_le_bytes();
+    usize::from(byte)
+}
+
+/// Whether the byte is a second or later one of its character. Holds for the three bytes of a surrogate too.
+pub(super) fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+/// The last character boundary at or before `most`.
+fn boundary(text: &[u8], most: usize) -> usize {
+    let mut end = most;
+    while text.get(end).is_some_and(|byte| is_continuation(*byte)) {
+        end -= 1;
+    }
+    end
+}
+
+/// The escape whose backslash is at `at`. Two halves of a surrogate pair are one.
+#[inline]
+fn escape(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
+    match raw.get(at..at + 2) {
+        Some([b'\\', letter]) => match SHORT[usize::from(*letter)] {
+            0 if *letter == b'u' => unicode(raw, at),
+            0 => Err(error(at, "an unknown escape")),
+            short => Ok(Escape { utf8: [short, 0, 0, 0], decoded: 1, stored: 2 }),
+        },
+        _ if raw.get(at) == Some(&b'"') => Err(error(at, "a bare quote")),
+        _ => Err(error(at, "an unfinished escape")),
+    }
+}
+
+/// Whether a short escape is at `at`.
+#[inline]
+fn is_short(raw: &[u8], at: usize) -> bool {
+    matches!(raw.get(at..at + 2), Some([b'\\', letter]) if SHORT[usize::from(*letter)] != 0)
+}
+
+/// What the short escapes stand for, by their letter; zero for a letter that makes none.
+const SHORT: [u8; 256] = {
+    let mut table = [0; 256];
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'/' as usize] = b'/';
+    table[b'b' as usize] = 0x08;
+    table[b'f' as usize] = 0x0c;
+    table[b'n' as usize] = b'\n';
+    table[b'r' as usize] = b'\r';
+    table[b't' as usize] = b'\t';
+    table
+};
+
+fn unicode(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
+    let Some(unit) = hex4(raw, at) else {
+        return Err(error(at, "a \\u without four hexadecimal digits"));
+    };
+    let low = if (0xd800..0xdc00).contains(&unit) { hex4(raw, at + 6) } else { None };
+    let (code, stored) = match low {
+        Some(low @ 0xdc00..0xe000) => (0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00), 12),
+        _ => (unit, 6),
+    };
+    let mut utf8 = [0; 4];
+    let decoded = match char::from_u32(code) {
+        Some(character) => character.encode_utf8(&mut utf8).len(),
+        None => {
+            utf8 = [0xe0 | low_byte(code >> 12), 0x80 | low_byte(code >> 6 & 0x3f), 0x80 | low_byte(code & 0x3f), 0];
+            3
+        }
+    };
+    Ok(Escape { utf8, decoded, stored })
+}
+
+fn low_byte(n: u32) -> u8 {
+    let [low, ..] = n.to_le_bytes();
+    low
+}
+
+/// The code unit of the `\uXXXX` at `at`, if that is what stands there.
+fn hex4(raw: &[u8], at: usize) -> Option<u32> {
+    let digits = raw.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
+}
+
+/// An error at an offset of the raw string: offsets of errors count the opening quote.
+fn error(at: usize, what: &'static str) -> LiteralError {
+    LiteralError { at: at + 1, what }
+}
