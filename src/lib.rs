@@ -1,4 +1,19 @@
 //! unwedge repairs coding-agent conversations that a huge tool response has wedged.
 
+pub mod assess;
 pub mod cap;
+pub mod conversation;
+pub mod error;
+pub mod event;
+pub mod format;
+pub mod hunk;
+pub mod pool;
+pub mod repair;
+pub mod scan;
+pub mod skim;
+pub mod store;
+pub mod tell;
 pub mod text;
+pub mod undo;
+pub mod verify;
+pub mod work;

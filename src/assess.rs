@@ -1,0 +1,301 @@
+//! One stream, read once: what is in it, what is over a limit, and how it would be cut.
+//!
+//! Pure but for the bytes it is handed: the repair pushes a stored document in, the proof pushes the new one in, and both
+//! get the same answer from the same code.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::Path;
+
+use crate::cap::limits::{Layer, Limit, LimitError, Limits, OPAQUE_CHARGE, Source};
+use crate::cap::plan::{self, Batch, Held, Measured};
+use crate::error::Result;
+use crate::event::Note;
+use crate::format::{Broken, Format, Located, Locator, Part, Record, Response, Setting};
+use crate::text::cut::{self, Cut};
+use crate::text::literal::Encoding;
+use crate::text::records::Splitter;
+
+/// A stream on its way in.
+pub struct Reading {
+    locator: Box<dyn Locator>,
+    splitter: Splitter,
+    len: u64,
+}
+
+impl Reading {
+    /// Of a stream of this format and path. The asides are what lies beside it and is only read.
+    #[must_use]
+    pub fn new<'a>(format: &dyn Format, path: &Path, asides: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Self {
+        let mut locator = format.locator(path);
+        for (path, bytes) in asides {
+            locator.aside(path, bytes);
+        }
+        Reading { locator, splitter: Splitter::new(format.framing()), len: 0 }
+    }
+
+    /// Takes the next bytes of the document.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.len += bytes.len() as u64;
+        self.splitter.push(bytes, &mut |record: &Record<'_>| self.locator.record(record));
+    }
+
+    /// The document has ended.
+    #[must_use]
+    pub fn finish(mut self, limits: &Limits, live_only: bool) -> Assessment {
+        self.splitter.finish(&mut |record: &Record<'_>| self.locator.record(record));
+        Assessment::of(self.locator.finish(), self.len, limits, live_only)
+    }
+}
+
+/// What is in a stream, and what of it is over a limit.
+#[derive(Debug)]
+pub struct Assessment {
+    /// What the format found.
+    pub located: Located,
+    /// The limits in force, those of the conversation among them.
+    pub limits: Limits,
+    /// What is over a limit, largest first.
+    pub targets: Vec<Target>,
+    /// Batches by number.
+    pub batches: BTreeMap<u64, Batch>,
+    /// Notes for people.
+    pub notes: Vec<Note>,
+    /// Stored bytes of the document.
+    pub len: u64,
+    /// Whether most of it was not read, because little of it showed that nothing is over a limit.
+    pub skimmed: bool,
+}
+
+/// One text over its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Which response.
+    pub response: usize,
+    /// Which of its copies; `None` is the text the assistant receives.
+    pub copy: Option<usize>,
+    /// Its decoded size.
+    pub size: u64,
+    /// What it is held to.
+    pub held: Held,
+}
+
+impl Assessment {
+    fn of(located: Located, len: u64, limits: &Limits, live_only: bool) -> Self {
+        let mut notes: Vec<Note> = located.notes.iter().map(|n| Note { line: n.line, text: n.text.clone() }).collect();
+        let limits = limits.with(conversation_layer(&located, &mut notes));
+        let considered: Vec<(usize, &Response)> =
+            located.responses.iter().enumerate().filter(|(_, r)| !(live_only && r.dead.is_some())).collect();
+        // What is only copies has no part in a batch.
+        let sent: Vec<(usize, &Response)> = considered.iter().copied().filter(|(_, r)| !r.only_copies).collect();
+        let measured = sent.iter().map(|(_, r)| {
+            let tool = r.tool.as_deref();
+            Measured { tool, batch: r.batch, size: size(&r.parts), floor: floor(&r.parts, &limits, tool) }
+        });
+        let measured: Vec<Measured<'_>> = measured.collect();
+        let plan = plan::plan(&measured, &limits);
+        let mut targets = Vec::new();
+        let mut held_of: HashMap<usize, Held> = HashMap::new();
+        for (((index, _), held), measured) in sent.iter().zip(&plan.held).zip(&measured) {
+            if let Some(held) = *held {
+                targets.push(Target { response: *index, copy: None, size: measured.size, held });
+                held_of.insert(*index, held);
+            }
+        }
+        // A batch that is over although each of its responses is at the least level is said of its largest one.
+        for (number, batch) in plan.batches.iter().filter(|(_, batch)| batch.still_over) {
+            let members = || sent.iter().zip(&measured).filter(|((_, r), _)| r.batch == *number);
+            let largest = members().max_by_key(|((index, _), m)| (m.size, std::cmp::Reverse(*index)));
+            if let (Some(((index, _), m)), Some(level), false) =
+                (largest, batch.level, members().any(|((index, _), _)| held_of.contains_key(index)))
+            {
+                let held = Held { limit: level, source: limits.ceiling().source, by_batch: true };
+                targets.push(Target { response: *index, copy: None, size: m.size, held });
+            }
+        }
+        for (index, response) in &considered {
+            // A copy is held to what its sent text is held to; where that was not cut, to the tool's threshold.
+            let threshold = limits.threshold(response.tool.as_deref());
+            let own = threshold.value.bytes().map(|limit| Held { limit, source: threshold.source, by_batch: false });
+            let Some(held) = held_of.get(index).copied().or(own) else { continue };
+            for (number, copy) in response.copies.iter().enumerate() {
+                let size = size(&copy.parts);
+                if size > held.limit {
+                    targets.push(Target { response: *index, copy: Some(number), size, held });
+                }
+            }
+        }
+        targets.sort_by_key(|t| (std::cmp::Reverse(t.size), t.response, t.copy));
+        Assessment { located, limits, targets, batches: plan.batches, notes, len, skimmed: false }
+    }
+
+    /// Of a stream that needs no reading.
+    #[must_use]
+    pub fn skimmed(len: u64, limits: &Limits) -> Self {
+        Assessment {
+            located: Located::default(),
+            limits: limits.clone(),
+            targets: Vec::new(),
+            batches: BTreeMap::new(),
+            notes: Vec::new(),
+            len,
+            skimmed: true,
+        }
+    }
+
+    /// The parts of a target.
+    #[must_use]
+    pub fn parts(&self, target: &Target) -> &[Part] {
+        let response = self.located.responses.get(target.response);
+        response
+            .and_then(|r| target.copy.map_or(Some(&r.parts), |c| r.copies.get(c).map(|c| &c.parts)))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// What is broken, and whether that makes the whole stream impossible to understand.
+    pub fn broken(&self) -> impl Iterator<Item = &Broken> {
+        self.located.broken.iter()
+    }
+
+    /// Cuts one target. `read` gives stored bytes of the document.
+    ///
+    /// # Errors
+    /// What `read` returns. A literal that has become none since it was measured is an error of `read`'s kind, made by `bad`.
+    pub fn cut(
+        &self,
+        target: &Target,
+        read: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
+        bad: &dyn Fn(String) -> crate::error::Error,
+    ) -> Result<CutTarget> {
+        let tool = self.located.responses.get(target.response).and_then(|r| r.tool.as_deref());
+        let keep = self.limits.keep(tool).value;
+        let parts = self.parts(target);
+        let mut literals = Vec::with_capacity(parts.len());
+        for part in parts {
+            literals.push(match part {
+                Part::Text { span, encoding, .. } => Some((read(span.clone())?, *encoding)),
+                Part::Opaque { .. } => None,
+            });
+        }
+        let given = literals.iter().map(|l| match l {
+            Some((literal, encoding)) => cut::Part::Text { literal, encoding: *encoding },
+            None => cut::Part::Opaque,
+        });
+        let given: Vec<cut::Part<'_>> = given.collect();
+        let cuts = cut::cut(&given, target.held.limit, keep).map_err(|e| bad(e.to_string()))?;
+        let mut delivered = target.size;
+        let mut out = Vec::new();
+        for (((index, part), literal), cut) in (0..).zip(parts).zip(literals).zip(cuts) {
+            let (Part::Text { span, line, encoding, .. }, Some((old, _)), Some(cut)) = (part, literal, cut) else {
+                continue;
+            };
+            delivered = delivered.saturating_sub(cut.before).saturating_add(cut.after);
+            out.push(CutPart { index, span: span.clone(), line: *line, encoding: *encoding, old, cut });
+        }
+        Ok(CutTarget { parts: out, delivered })
+    }
+}
+
+/// A target, cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutTarget {
+    /// The parts that change; none where nothing could be gained.
+    pub parts: Vec<CutPart>,
+    /// The decoded size afterwards.
+    pub delivered: u64,
+}
+
+/// One part, cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutPart {
+    /// Its number in the response, from 0.
+    pub index: u64,
+    /// Its literal's bytes in the old document.
+    pub span: Range<u64>,
+    /// The physical line the literal starts at.
+    pub line: u64,
+    /// How it is stored.
+    pub encoding: Encoding,
+    /// The old literal.
+    pub old: Vec<u8>,
+    /// The cut.
+    pub cut: Cut,
+}
+
+/// The decoded size of a response, images charged.
+#[must_use]
+pub fn size(parts: &[Part]) -> u64 {
+    parts.iter().fold(0, |sum: u64, part| {
+        sum.saturating_add(match part {
+            Part::Text { measure, .. } => measure.size,
+            Part::Opaque { .. } => OPAQUE_CHARGE,
+        })
+    })
+}
+
+fn floor(parts: &[Part], limits: &Limits, tool: Option<&str>) -> u64 {
+    let keep = limits.keep(tool).value;
+    parts.iter().fold(0, |sum: u64, part| {
+        sum.saturating_add(match part {
+            Part::Text { measure, .. } => measure.floor(keep),
+            Part::Opaque { .. } => OPAQUE_CHARGE,
+        })
+    })
+}
+
+/// What the conversation's own configuration says. A value that is no limit is noted and passed over.
+fn conversation_layer(located: &Located, notes: &mut Vec<Note>) -> Layer {
+    let mut layer = Layer::new(Source::Conversation);
+    for (tool, setting) in &located.settings {
+        let limit = match setting {
+            Setting::Text(text) => text.parse::<Limit>(),
+            Setting::Number(n) => Limit::from_bytes(*n),
+            Setting::Other(text) => Err(LimitError::Unreadable(text.clone())),
+        };
+        match limit {
+            Ok(limit) => {
+                layer.thresholds.insert(tool.clone(), limit);
+            }
+            Err(e) => notes.push(Note {
+                line: None,
+                text: format!("size_threshold of {tool} in the conversation's configuration is passed over: {e}"),
+            }),
+        }
+    }
+    layer
+}
+
+/// The first difference in what must not change: number, order, ids, tools, batches and kinds. Sizes and places may differ.
+#[must_use]
+pub fn difference(old: &Located, new: &Located) -> Option<String> {
+    if old.responses.len() != new.responses.len() {
+        return Some(format!("{} responses became {}", old.responses.len(), new.responses.len()));
+    }
+    if old.broken.len() != new.broken.len() {
+        return Some(format!("{} broken places became {}", old.broken.len(), new.broken.len()));
+    }
+    for (index, (a, b)) in old.responses.iter().zip(&new.responses).enumerate() {
+        let same = (&a.id, &a.tool, a.batch, a.is_error, a.dead, a.record)
+            == (&b.id, &b.tool, b.batch, b.is_error, b.dead, b.record);
+        let shapes = same_parts(&a.parts, &b.parts)
+            && a.copies.len() == b.copies.len()
+            && a.copies.iter().zip(&b.copies).all(|(a, b)| {
+                (a.place, a.sent, a.record) == (b.place, b.sent, b.record) && same_parts(&a.parts, &b.parts)
+            });
+        if !same || !shapes {
+            return Some(format!("response {index} is not the same one"));
+        }
+    }
+    None
+}
+
+fn same_parts(old: &[Part], new: &[Part]) -> bool {
+    old.len() == new.len()
+        && old.iter().zip(new).all(|(a, b)| match (a, b) {
+            (Part::Text { encoding: x, measure: m, .. }, Part::Text { encoding: y, measure: n, .. }) => {
+                x == y && m.base64 == n.base64 && (m.size == 0) == (n.size == 0)
+            }
+            (Part::Opaque { stored: x }, Part::Opaque { stored: y }) => x == y,
+            _ => false,
+        })
+}

@@ -1,0 +1,370 @@
+//! One conversation: its lock, its copies in the right order, and what became of each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+use crate::assess::{Assessment, CutPart, CutTarget, Target};
+use crate::error::{Error, Result};
+use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
+use crate::format;
+use crate::hunk::hunk;
+use crate::repair::{Hunks, Options};
+use crate::scan::{Conversation, Document};
+use crate::store::journal::Cut;
+use crate::store::look::Disk;
+use crate::store::{AgentLock, Store, Times};
+use crate::tell;
+use crate::text::literal;
+use crate::text::splice::{Splice, Splices};
+use crate::verify::Goal;
+use crate::work::{Closed, Replacement, Work};
+
+/// A document, read and planned, and closed again.
+pub struct Draft {
+    /// What was found in it.
+    pub closed: Closed,
+    /// Physical lines and what is wrong there.
+    broken: Vec<(u64, String)>,
+}
+
+impl Draft {
+    /// How many texts are over a limit.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        self.closed.before.targets.len()
+    }
+}
+
+/// Reads and plans one document.
+///
+/// # Errors
+/// See [`Work::read`].
+pub fn read_document(conversation: &Conversation, document: &Document, options: &Options<'_>) -> Result<Draft> {
+    let limits = (options.limits)(&document.real)?;
+    let thorough = options.thorough || document.named;
+    let work = Work::read_or_skim(conversation, document, limits, options.live_only, thorough)?;
+    let mut broken = Vec::new();
+    for b in work.before.broken() {
+        broken.push((work.source.position(b.at)?.0, b.what.clone()));
+    }
+    Ok(Draft { closed: work.close(), broken })
+}
+
+/// The new modification times of a conversation's copies: `Keep`, or times that leave the copy the agent loads the one it
+/// loads. `copies`: each copy's own time, that of the copy and what lies beside it together, and whether it will change.
+/// Of equally new copies the agent loads the first. Returns the times, and the order to write in: after a crash between
+/// two copies the one that was loaded still is.
+pub fn times(rule: format::Times, copies: &[(SystemTime, SystemTime, bool)]) -> (Vec<Times>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..copies.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(copies.get(*i).map(|c| c.1)));
+    let mut times = vec![Times::Keep; copies.len()];
+    let loaded = order.first().and_then(|i| copies.get(*i)).copied();
+    if let (format::Times::New, Some((_, newest, loaded_changes))) = (rule, loaded) {
+        let now = SystemTime::now().max(newest + 2 * TICK);
+        for (rank, index) in order.iter().enumerate() {
+            let (Some(slot), Some((own, _, _))) = (times.get_mut(*index), copies.get(*index)) else { continue };
+            *slot = match rank {
+                0 => Times::At(now),
+                _ if loaded_changes => Times::At(now - TICK),
+                // The copy that is loaded stays as it is: a repaired other one must not become the newer of the two.
+                _ if newest - TICK > *own => Times::At(newest - TICK),
+                _ => Times::Keep,
+            };
+        }
+    }
+    (times, order)
+}
+
+/// Two times that no file system takes for one.
+const TICK: Duration = Duration::from_millis(1);
+
+/// The time by which an agent compares copies: that of the stream or of what lies beside it, whichever is newer.
+#[must_use]
+pub fn compared_time(document: &Document, own: SystemTime) -> SystemTime {
+    document.asides.iter().filter_map(|path| Disk.modified(path)).chain([own]).max().unwrap_or(own)
+}
+
+/// Takes a conversation's lock, or (dry) sees whether it could be taken.
+///
+/// # Errors
+/// [`Error::InUse`] where it is held.
+pub fn lock(conversation: &Conversation, writes: bool) -> Result<Option<AgentLock>> {
+    match &conversation.etiquette.lock {
+        Some(lock) if writes => AgentLock::acquire(&lock.existing, lock.create.as_deref()).map(Some),
+        Some(lock) => AgentLock::probe(&lock.existing).map(|()| None),
+        None => Ok(None),
+    }
+}
+
+/// A conversation to be reported, and repaired where there is a store.
+pub struct Repair<'a> {
+    /// The conversation.
+    pub conversation: &'a Conversation,
+    /// How.
+    pub options: &'a Options<'a>,
+    /// What takes the changes; `None`: only report.
+    pub store: Option<&'a dyn Store>,
+    /// Whether that store writes.
+    pub writes: bool,
+    /// The number of the conversation's first cut.
+    pub number: u64,
+}
+
+/// One document's part in a repair.
+struct Turn {
+    draft: Draft,
+    time: Times,
+    number: u64,
+}
+
+impl Repair<'_> {
+    /// Does it, and gives the events in the order of the documents' paths.
+    #[must_use]
+    pub fn run(&self, drafts: Vec<Result<Draft>>) -> Vec<Event> {
+        let documents = &self.conversation.documents;
+        let needed = self.store.is_some() && drafts.iter().flatten().any(|d| d.targets() > 0);
+        let broken = documents.iter().zip(&drafts).find(|(_, draft)| draft.is_err()).map(|(d, _)| d.shown.clone());
+        let mut lock = None;
+        // What keeps the rest of the conversation from being repaired.
+        // Where the agent loads the newer of two copies, repairing one alone would choose for it.
+        let copies = documents.len() > 1 && self.conversation.etiquette.times == format::Times::New;
+        let mut barred = broken.filter(|_| needed && copies).map(|other| {
+            format!(
+                "left alone, because the conversation's other copy {} cannot be read, and which of the two is loaded is \
+                 its agent's to choose",
+                other.display()
+            )
+        });
+        let mut refused = None;
+        if needed && barred.is_none() {
+            match self::lock(self.conversation, self.writes) {
+                Ok(held) => lock = held,
+                Err(e) => refused = Some(e),
+            }
+        }
+        let copies: Vec<_> = documents
+            .iter()
+            .zip(&drafts)
+            .map(|(document, draft)| match draft {
+                Ok(d) => (d.closed.stamp.mtime, compared_time(document, d.closed.stamp.mtime), d.targets() > 0),
+                Err(_) => (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH, false),
+            })
+            .collect();
+        let (times, order) = self::times(self.conversation.etiquette.times, &copies);
+        let mut number = self.number;
+        let mut turns: Vec<Option<Result<Turn>>> = drafts
+            .into_iter()
+            .zip(times)
+            .map(|(draft, time)| {
+                Some(draft.map(|draft| {
+                    let first = number;
+                    number += draft.targets() as u64;
+                    Turn { draft, time, number: first }
+                }))
+            })
+            .collect();
+        let mut done: Vec<(&PathBuf, Vec<Event>)> = Vec::new();
+        for index in order {
+            let (Some(document), Some(turn)) = (documents.get(index), turns.get_mut(index).and_then(Option::take))
+            else {
+                continue;
+            };
+            let events = match turn {
+                Err(e) => vec![Event::File(Box::new(self.failed(document))), Event::Trouble(e)],
+                Ok(turn) => self.document(document, turn, lock.as_ref(), &mut refused, &mut barred),
+            };
+            done.push((&document.shown, events));
+        }
+        drop(lock);
+        done.sort_by_key(|(path, _)| *path);
+        done.into_iter().flat_map(|(_, events)| events).collect()
+    }
+
+    fn document(
+        &self,
+        document: &Document,
+        turn: Turn,
+        lock: Option<&AgentLock>,
+        refused: &mut Option<Error>,
+        barred: &mut Option<String>,
+    ) -> Vec<Event> {
+        let mut report = self.report(document, &turn.draft);
+        let broken = turn.draft.broken.clone();
+        let mut error = None;
+        if turn.draft.targets() > 0
+            && let Some(store) = self.store
+        {
+            let result = match (refused.take(), barred.as_ref()) {
+                (Some(e), _) => Err(e),
+                (None, Some(why)) => Err(Error::Refused { path: document.shown.clone(), why: why.clone() }),
+                (None, None) => self.repair(store, document, turn, lock, &mut report),
+            };
+            if let Err(e) = result {
+                // Replaced, though perhaps not for good: everything else left the original alone.
+                if !matches!(e, Error::NotDurable { .. }) {
+                    report.status = Status::Failed;
+                }
+                if self.conversation.etiquette.times == format::Times::New {
+                    let other = document.shown.display();
+                    let why =
+                        format!("left alone, because the conversation's other copy {other} could not be repaired");
+                    barred.get_or_insert(why);
+                }
+                error = Some(e);
+            }
+        }
+        let broken =
+            broken.into_iter().map(|(line, what)| Error::BrokenRecord { path: document.shown.clone(), line, what });
+        let troubles: Vec<Event> = broken.chain(error).map(Event::Trouble).collect();
+        std::iter::once(Event::File(Box::new(report))).chain(troubles).collect()
+    }
+
+    fn repair(
+        &self,
+        store: &dyn Store,
+        document: &Document,
+        turn: Turn,
+        lock: Option<&AgentLock>,
+        report: &mut FileReport,
+    ) -> Result<()> {
+        let Turn { draft, time, number } = turn;
+        let planned = draft.targets();
+        let work = Work::reopen(self.conversation, document, draft.closed, self.options.live_only)?;
+        // What came in between may have changed the plan. Cuts are numbered by now, so that one is for the next run.
+        if work.before.targets.len() != planned {
+            return Err(Error::Changed { path: document.shown.clone(), what: "changed" });
+        }
+        report.findings = tell::findings(&work.before);
+        report.bytes = work.before.len;
+        let mut pairs: Vec<(Splice, Cut)> = Vec::new();
+        for ((id, target), finding) in (number..).zip(&work.before.targets).zip(&mut report.findings) {
+            let done = work.before.cut(target, &mut |span| work.span(span), &|what| work.unproven(what))?;
+            finding.delivered = Some(done.delivered);
+            let batch_over = finding.kind == Kind::Response && finding.batch.is_some_and(|b| b.still_over);
+            finding.still_over = done.delivered > target.held.limit || batch_over;
+            finding.hunks = self.hunks(&done);
+            report.notes.extend(self.sidecar(document, finding, target, &done));
+            pairs.extend(done.parts.into_iter().map(|part| {
+                (
+                    Splice { range: part.span.clone(), new: part.cut.literal.clone() },
+                    journal_cut(id, &work.before, target, &part),
+                )
+            }));
+        }
+        if self.conversation.etiquette.pads {
+            pad(&work.before, &mut pairs);
+        }
+        pairs.sort_by_key(|(splice, _)| splice.range.start);
+        let (splices, mut cuts): (Vec<Splice>, Vec<Cut>) = pairs.into_iter().unzip();
+        let splices = Splices::new(splices).map_err(|e| work.unproven(e.to_string()))?;
+        for (cut, range) in cuts.iter_mut().zip(splices.new_ranges()) {
+            cut.new = range;
+        }
+        let over = report.findings.iter().any(|f| f.still_over);
+        if splices.is_empty() {
+            // Nothing can be gained: no change, no backup, and still a finding.
+            report.status = Status::StillOver;
+            return Ok(());
+        }
+        report.bytes_after = splices.new_len(work.before.len);
+        let change = Replacement { splices: &splices, goal: Goal::WithinLimits, times: time, cuts };
+        let commit = work.commit(store, change, lock, self.options.min_idle)?;
+        if self.writes {
+            report.backup = commit.backup;
+            report.status = if over { Status::StillOver } else { Status::Repaired };
+            for (id, finding) in (number..).zip(&mut report.findings) {
+                let changed = finding.delivered != Some(finding.size);
+                finding.cut = commit.run.as_ref().filter(|_| changed).map(|run| format!("{run}-{id}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the agent itself keeps the whole text of a cut, that is worth knowing.
+    fn sidecar(&self, document: &Document, finding: &Finding, target: &Target, done: &CutTarget) -> Option<Note> {
+        let (None, Some(id), [part]) = (target.copy, &finding.call_id, done.parts.as_slice()) else { return None };
+        let text = literal::decode(&part.old, part.encoding).ok()?;
+        let sidecars = self.conversation.format.sidecars(&document.real, id);
+        let whole = sidecars.into_iter().find(|path| Disk.read(path).is_some_and(|bytes| bytes == text))?;
+        Some(Note { line: Some(part.line), text: format!("the whole text of {id} is also in {}", whole.display()) })
+    }
+
+    fn hunks(&self, done: &CutTarget) -> Vec<Hunk> {
+        if self.options.hunks == Hunks::None {
+            return Vec::new();
+        }
+        let texts = done.parts.iter().filter_map(|part| Some((part, literal::decode(&part.old, part.encoding).ok()?)));
+        texts.map(|(part, text)| hunk(&text, &part.cut, self.options.hunks == Hunks::Full)).collect()
+    }
+
+    fn report(&self, document: &Document, draft: &Draft) -> FileReport {
+        let before = &draft.closed.before;
+        FileReport {
+            status: if before.targets.is_empty() { Status::Clean } else { Status::Over },
+            bytes: before.len,
+            findings: tell::findings(before),
+            notes: before.notes.clone(),
+            sums: tell::sums(before),
+            skimmed: before.skimmed,
+            ..self.failed(document)
+        }
+    }
+
+    /// The report of a document that could not even be read.
+    fn failed(&self, document: &Document) -> FileReport {
+        FileReport {
+            path: document.shown.clone(),
+            format: self.conversation.format.about().name,
+            conversation: self.conversation.etiquette.id.clone(),
+            status: Status::Failed,
+            bytes: 0,
+            bytes_after: None,
+            backup: None,
+            findings: Vec::new(),
+            notes: Vec::new(),
+            sums: Sums::default(),
+            skimmed: false,
+        }
+    }
+}
+
+/// Makes every record as long as it was, where its agent keeps offsets: blanks before its newline, which JSON allows. They
+/// are a replacement of nothing by blanks, so that undo takes them out again.
+fn pad(before: &Assessment, pairs: &mut Vec<(Splice, Cut)>) {
+    let ends: Vec<u64> = before.located.record_ends.values().copied().collect();
+    let mut shrunk: BTreeMap<u64, (u64, Cut)> = BTreeMap::new();
+    for (splice, cut) in pairs.iter() {
+        // A record holds the literals between the end of the one before it and its own.
+        let Some(end) = ends.get(ends.partition_point(|end| *end < splice.range.end)).copied() else { continue };
+        let gone = (splice.range.end - splice.range.start).saturating_sub(splice.new.len() as u64);
+        shrunk.entry(end).or_insert_with(|| (0, cut.clone())).0 += gone;
+    }
+    for (end, (gone, cut)) in shrunk {
+        let new = vec![b' '; usize::try_from(gone).unwrap_or(0)];
+        let new_sha256 = Sha256::digest(&new).into();
+        let cut = Cut { padding: true, old: end..end, new_sha256, size: 0, delivered: 0, ..cut };
+        pairs.push((Splice { range: end..end, new }, cut));
+    }
+}
+
+fn journal_cut(id: u64, before: &Assessment, target: &Target, part: &CutPart) -> Cut {
+    let response = before.located.responses.get(target.response);
+    Cut {
+        id,
+        call_id: response.and_then(|r| r.id.clone()).unwrap_or_default(),
+        tool: response.and_then(|r| r.tool.clone()),
+        part: part.index,
+        record: response.map_or(0, |r| r.record),
+        line: part.line,
+        old: part.span.clone(),
+        new: 0..0,
+        new_sha256: Sha256::digest(&part.cut.literal).into(),
+        encoding: part.encoding,
+        size: part.cut.before,
+        delivered: part.cut.after,
+        padding: false,
+    }
+}

@@ -1,0 +1,276 @@
+//! The proof on the new bytes.
+//!
+//! It does not trust what wrote them. The old and the new document are read side by side: outside the replacements every
+//! byte must be the same, inside them the new literal must stand. The new document is then located like any other stream:
+//! same responses, same ids, same order, same kinds. For a repair, planning again must yield nothing more.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::assess::{self, Assessment, Reading};
+use crate::cap::limits::Limits;
+use crate::error::{Error, Result};
+use crate::format::{Format, Part};
+use crate::text::splice::{Skip, Splices};
+
+/// Says that a new document was proven. Only this module can make one, and only with one can a document be replaced.
+#[derive(Debug)]
+pub struct Verified {
+    sha256: [u8; 32],
+    len: u64,
+}
+
+impl Verified {
+    /// The hash of the bytes that were proven.
+    #[must_use]
+    pub fn sha256(&self) -> [u8; 32] {
+        self.sha256
+    }
+
+    /// Their number.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+
+    /// For tests of the store alone.
+    #[cfg(test)]
+    pub(crate) fn unproven(bytes: &[u8]) -> Self {
+        Verified { sha256: Sha256::digest(bytes).into(), len: bytes.len() as u64 }
+    }
+}
+
+/// What is to be proven of a new document.
+pub struct Claim<'a> {
+    /// The stream's format.
+    pub format: &'static dyn Format,
+    /// Its path, for errors and for the format.
+    pub path: &'a Path,
+    /// What lies beside it and is only read.
+    pub asides: &'a [(std::path::PathBuf, Vec<u8>)],
+    /// The limits without those of the conversation.
+    pub limits: &'a Limits,
+    /// Whether dead responses were left alone.
+    pub live_only: bool,
+    /// What the old document was found to hold.
+    pub before: &'a Assessment,
+    /// The replacements.
+    pub splices: &'a Splices,
+    /// What the new document must be besides.
+    pub goal: Goal,
+}
+
+/// What a new document must be, besides being the old one outside of the replacements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// Within every limit, as far as the cutter goes.
+    WithinLimits,
+    /// These very bytes.
+    Exactly([u8; 32]),
+    /// Nothing more.
+    SameShape,
+}
+
+/// Proves a claim. `read_old` gives stored bytes of the old document.
+///
+/// # Errors
+/// [`Error::Unproven`] with the first thing that does not hold; what reading returns.
+pub fn prove(
+    claim: &Claim<'_>,
+    old: &mut dyn Skip,
+    new: &mut dyn Read,
+    read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
+) -> Result<Verified> {
+    let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
+    let mut reading = Reading::new(claim.format, claim.path, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
+    let mut hasher = Sha256::new();
+    let len = compare(old, new, claim.splices, &mut |bytes| {
+        hasher.update(bytes);
+        reading.push(bytes);
+    })
+    .map_err(|e| match e {
+        Differs::At(at) => unproven(format!("the new file is not the old one outside of the cuts, at byte {at}")),
+        Differs::Io(e) => Error::io(claim.path, "read it back")(e),
+    })?;
+    let sha256: [u8; 32] = hasher.finalize().into();
+    let after = reading.finish(claim.limits, claim.live_only);
+    if let Some(what) = assess::difference(&claim.before.located, &after.located) {
+        return Err(unproven(what));
+    }
+    match claim.goal {
+        Goal::SameShape => {}
+        Goal::Exactly(wanted) if wanted == sha256 => {}
+        Goal::Exactly(_) => return Err(unproven("the result is not the original".into())),
+        Goal::WithinLimits => settled(claim, &after, read_old)?,
+    }
+    Ok(Verified { sha256, len })
+}
+
+/// Planning again must yield nothing: what is still over a limit is so because the cutter cannot make it smaller.
+fn settled(
+    claim: &Claim<'_>,
+    after: &Assessment,
+    read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
+) -> Result<()> {
+    let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
+    let written: BTreeMap<u64, &[u8]> =
+        claim.splices.new_ranges().zip(claim.splices.iter()).map(|(new, s)| (new.start, &*s.new)).collect();
+    for target in &after.targets {
+        // A text that still is a target was one before. Its bytes are at hand without reading the new document again: a
+        // part's are those that were written, or the old ones where it stayed.
+        let old_parts = claim.before.parts(target);
+        let new_parts = after.parts(target);
+        let old_span_of = |start: u64| {
+            new_parts.iter().zip(old_parts).find_map(|(new, old)| match (new, old) {
+                (Part::Text { span: n, .. }, Part::Text { span: o, .. }) if n.start == start => Some(o.clone()),
+                _ => None,
+            })
+        };
+        let mut read = |span: Range<u64>| match (written.get(&span.start), old_span_of(span.start)) {
+            (Some(bytes), _) => Ok(bytes.to_vec()),
+            (None, Some(old)) => read_old(old),
+            (None, None) => Err(unproven("a response stands where none stood".into())),
+        };
+        let again = after.cut(target, &mut read, &unproven)?;
+        if !again.parts.is_empty() {
+            return Err(unproven(format!(
+                "response {} could be cut further: {} bytes, held to {}",
+                target.response, target.size, target.held.limit
+            )));
+        }
+    }
+    Ok(())
+}
+
+enum Differs {
+    At(u64),
+    Io(io::Error),
+}
+
+/// Reads both documents side by side and gives every byte of the new one to `take`. Returns the new document's length.
+fn compare(
+    old: &mut dyn Skip,
+    new: &mut dyn Read,
+    splices: &Splices,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<u64, Differs> {
+    let mut sides = Sides { old, new, a: vec![0; CHUNK], b: vec![0; CHUNK], old_at: 0, new_at: 0, take };
+    for splice in splices.iter() {
+        sides.same(Some(splice.range.start - sides.old_at))?;
+        sides.skip_old(splice.range.end - splice.range.start)?;
+        sides.expect(&splice.new)?;
+    }
+    sides.same(None)?;
+    Ok(sides.new_at)
+}
+
+const CHUNK: usize = 256 * 1024;
+
+struct Sides<'a> {
+    old: &'a mut dyn Skip,
+    new: &'a mut dyn Read,
+    a: Vec<u8>,
+    b: Vec<u8>,
+    old_at: u64,
+    new_at: u64,
+    take: &'a mut dyn FnMut(&[u8]),
+}
+
+impl Sides<'_> {
+    /// The next bytes of both are the same: so many, or all that come.
+    fn same(&mut self, count: Option<u64>) -> Result<(), Differs> {
+        let mut left = count;
+        loop {
+            let room = left.map_or(CHUNK, |n| usize::try_from(n).unwrap_or(CHUNK).min(CHUNK));
+            let (a, b) = (self.a.get_mut(..room).unwrap_or_default(), self.b.get_mut(..room).unwrap_or_default());
+            let n = fill(self.old, a).map_err(Differs::Io)?;
+            let m = fill(self.new, b).map_err(Differs::Io)?;
+            let (a, b) = (self.a.get(..n).unwrap_or_default(), self.b.get(..m).unwrap_or_default());
+            if a != b || (left.is_some() && n < room) {
+                let at = a.iter().zip(b).position(|(x, y)| x != y).unwrap_or(n.min(m));
+                return Err(Differs::At(self.new_at + at as u64));
+            }
+            (self.take)(b);
+            self.old_at += n as u64;
+            self.new_at += n as u64;
+            left = left.map(|l| l - n as u64);
+            if n == 0 || left == Some(0) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_old(&mut self, count: u64) -> Result<(), Differs> {
+        let skipped = self.old.skip(count).map_err(Differs::Io)?;
+        self.old_at += skipped;
+        if skipped == count { Ok(()) } else { Err(Differs::At(self.new_at)) }
+    }
+
+    /// The next bytes of the new document are these.
+    fn expect(&mut self, bytes: &[u8]) -> Result<(), Differs> {
+        for chunk in bytes.chunks(CHUNK) {
+            let b = self.b.get_mut(..chunk.len()).unwrap_or_default();
+            let n = fill(self.new, b).map_err(Differs::Io)?;
+            let b = self.b.get(..n).unwrap_or_default();
+            if b != chunk {
+                return Err(Differs::At(self.new_at));
+            }
+            (self.take)(b);
+            self.new_at += n as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Fills the buffer as far as the reader goes.
+fn fill<R: Read + ?Sized>(reader: &mut R, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut n = 0;
+    while let Some(rest) = buffer.get_mut(n..).filter(|rest| !rest.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(m) => n += m,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::splice::Splice;
+
+    fn check(old: &[u8], new: &[u8], splices: Vec<Splice>) -> Result<u64, u64> {
+        let mut seen = Vec::new();
+        let result =
+            compare(&mut &*old, &mut &*new, &Splices::new(splices).unwrap(), &mut |b| seen.extend_from_slice(b));
+        match result {
+            Ok(n) => {
+                assert_eq!(seen, new);
+                Ok(n)
+            }
+            Err(Differs::At(at)) => Err(at),
+            Err(Differs::Io(e)) => panic!("{e}"),
+        }
+    }
+
+    #[test]
+    fn only_the_replacements_may_differ() {
+        let one = || vec![Splice { range: 2..5, new: b"XY".to_vec() }];
+        assert_eq!(check(b"abcdefg", b"abXYfg", one()), Ok(6));
+        assert_eq!(check(b"abcdefg", b"abcdefg", vec![]), Ok(7));
+        // A byte before, inside, after; one missing, one more.
+        assert_eq!(check(b"abcdefg", b"aBXYfg", one()), Err(1));
+        assert_eq!(check(b"abcdefg", b"abXZfg", one()), Err(2));
+        assert_eq!(check(b"abcdefg", b"abXYfG", one()), Err(5));
+        assert_eq!(check(b"abcdefg", b"abXYf", one()), Err(5));
+        assert_eq!(check(b"abcdefg", b"abXYfgh", one()), Err(6));
+        assert_eq!(check(b"abcd", b"abXY", one()), Err(2));
+        assert_eq!(check(b"", b"", vec![]), Ok(0));
+    }
+}
