@@ -1,0 +1,10 @@
+//! Everything that is tested from the outside, as one program.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails says so by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::disallowed_methods, reason = "tests set up and change files")]
+
+mod cases;
+mod hook;
+mod jp;
+mod sandbox;
+mod trouble;
