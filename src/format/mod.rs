@@ -14,10 +14,39 @@ pub use crate::skim::Seams;
 use crate::text::literal::{Encoding, Measure};
 pub use crate::text::records::{Framing, Record};
 
+pub mod claude_code;
+pub mod cline;
+pub mod codex;
+pub mod copilot;
+pub mod gemini;
 pub mod jp;
+pub mod pi;
+pub mod provider_logs;
+pub mod qwen;
+
+mod genai;
+mod jsonlines;
+mod kept;
+mod parts;
+mod peek;
+mod seams;
+#[cfg(test)]
+mod testing;
 
 /// Every format there is. A test fails where one of them has no case in `testdata/`.
-pub static FORMATS: &[&dyn Format] = &[&jp::Jp];
+pub static FORMATS: &[&dyn Format] = &[
+    &jp::Jp,
+    &claude_code::ClaudeCode,
+    &pi::Pi,
+    &codex::Codex,
+    &gemini::Gemini,
+    &gemini::GeminiJson,
+    &qwen::Qwen,
+    &copilot::Copilot,
+    &cline::Cline,
+    &provider_logs::Document,
+    &provider_logs::Lines,
+];
 
 /// The format of this name.
 #[must_use]

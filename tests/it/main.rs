@@ -3,8 +3,15 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::disallowed_methods, reason = "tests set up and change files")]
 
+mod agents;
 mod cases;
+mod compare;
+mod docs;
+mod fast;
 mod hook;
 mod jp;
+mod lines;
+mod round;
 mod sandbox;
+mod spelling;
 mod trouble;
