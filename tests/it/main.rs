@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests set up and change files")]
 
 mod agents;
+mod between;
 mod cases;
 mod compare;
 mod docs;
