@@ -17,7 +17,7 @@ use crate::event::{Event, Observer};
 use crate::format;
 use crate::repair::{Options, close_store, open_store};
 use crate::scan::{Conversation, Document};
-use crate::store::journal::{self, Cut, Intent, Kind, Outcome, Run};
+use crate::store::journal::{self, Cut, Intent, Kind, Outcome, Run, split_cut_id};
 use crate::store::look::Disk;
 use crate::store::vault::Vault;
 use crate::store::{AgentLock, Dry, FileStore, Store, Times};
@@ -113,7 +113,7 @@ pub fn undo(which: &Which, dry: bool, options: &Options<'_>, observer: &mut dyn 
 pub fn original(vault: &Vault, cut: &str) -> Result<Vec<u8>> {
     let nothing =
         || Error::Unknown(format!("no cut {cut:?}; `unwedge backups list` shows the runs, and a cut is RUN-N"));
-    let (run, number) = split_cut(cut).ok_or_else(nothing)?;
+    let (run, number) = split_cut_id(cut).ok_or_else(nothing)?;
     let run = journal::read(vault.root(), run).map_err(|_| nothing())?;
     let mut text = None;
     for (intent, _) in &run.documents {
@@ -128,19 +128,13 @@ pub fn original(vault: &Vault, cut: &str) -> Result<Vec<u8>> {
     text.ok_or_else(nothing)
 }
 
-/// `RUN-N` as its run and its number.
-fn split_cut(id: &str) -> Option<(&str, u64)> {
-    let (run, number) = id.rsplit_once('-')?;
-    Some((run, number.parse().ok().filter(|_| number.bytes().all(|b| b.is_ascii_digit()))?))
-}
-
 fn find(which: &Which, vault: &Path) -> Result<(Run, Option<u64>)> {
     match which {
         Which::Run(id) => {
             if let Ok(run) = journal::read(vault, id) {
                 return Ok((run, None));
             }
-            let cut = split_cut(id).and_then(|(run, number)| Some((journal::read(vault, run).ok()?, Some(number))));
+            let cut = split_cut_id(id).and_then(|(run, number)| Some((journal::read(vault, run).ok()?, Some(number))));
             let known = |(run, number): &(Run, Option<u64>)| {
                 run.documents.iter().any(|(i, _)| i.cuts.iter().any(|c| Some(c.id) == *number))
             };

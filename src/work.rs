@@ -14,6 +14,7 @@ use crate::format::Framing;
 use crate::scan::{Conversation, Document};
 use crate::skim;
 use crate::store::journal::Cut;
+use crate::store::lock::stream_lock;
 use crate::store::look::Disk;
 use crate::store::{AgentLock, Change, Commit, IntentInfo, Source, Stamp, Store, Times};
 use crate::text::splice::Splices;
@@ -136,6 +137,9 @@ impl<'a> Work<'a> {
         lock: Option<&AgentLock>,
         min_idle: Duration,
     ) -> Result<Commit> {
+        // Two runs on one stream exclude each other. That nothing came before this one has the lock, the store sees: the
+        // document must still be the one that was opened.
+        let _alone = stream_lock(&self.source)?;
         let Replacement { splices, goal, times, cuts } = change;
         let claim = Claim {
             format: self.conversation.format,

@@ -50,8 +50,7 @@ pub trait Store: Sync {
     /// one, whole: [`Error::NotDurable`]; an [`Error::Io`] about the journal's own file; an [`Error::Refused`] that says where
     /// the bytes are that another process wrote to the old file in the last moment.
     ///
-    /// Whoever calls holds [`lock::stream_lock`] from before the document is read until this returns, so that two runs
-    /// do not measure the same document in vain.
+    /// Whoever calls holds [`lock::stream_lock`] until this returns, so that two runs do not work on one document at once.
     fn commit(&self, change: Change<'_>) -> Result<Commit>;
 }
 
