@@ -4,7 +4,7 @@
 //! conversation are brought together; what comes out is sorted, so that a report does not depend on the walk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -149,6 +149,11 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
     set.build().map_err(bad)
 }
 
+fn ends_as(name: &OsStr, endings: &[&str]) -> bool {
+    let name = name.as_encoded_bytes();
+    endings.iter().any(|ending| name.ends_with(ending.as_bytes()))
+}
+
 struct Scan<'a> {
     formats: Vec<&'static dyn Format>,
     forced: bool,
@@ -160,7 +165,7 @@ struct Scan<'a> {
     /// Which conversation a stream belongs to, by its real path.
     by_stream: BTreeMap<PathBuf, usize>,
     /// The smallest limit in force for the files of the directory at hand, which nearest configuration files decide.
-    smallest: Option<(PathBuf, Option<Option<u64>>)>,
+    smallest: Option<(OsString, Option<Option<u64>>)>,
     /// Streams that were named or walked, rather than found as another one's twin.
     claimed: BTreeSet<PathBuf>,
 }
@@ -243,11 +248,15 @@ impl Scan<'_> {
             if !entry.file_type().is_file() || self.excluded(path, root) {
                 continue;
             }
-            let real = real(path);
-            if self.too_small(&real, &entry) {
+            if !self.likely(&entry) {
+                self.found.passed_over += 1;
+                continue;
+            }
+            if self.too_small(&entry, &real) {
                 self.found.too_small += 1;
                 continue;
             }
+            let real = real(path);
             match self.claimants(&real, false) {
                 Ok(claimants) => match claimants.as_slice() {
                     [] => self.found.passed_over += 1,
@@ -268,27 +277,35 @@ impl Scan<'_> {
     }
 
     fn excluded(&self, path: &Path, root: &Path) -> bool {
+        if self.exclude.is_empty() {
+            return false;
+        }
         let below = path.strip_prefix(root).unwrap_or(path);
         self.exclude.is_match(path)
             || self.exclude.is_match(below)
             || path.file_name().is_some_and(|name| self.exclude.is_match(name))
     }
 
+    /// Whether a file's name alone can be a stream's of any agent.
+    fn likely(&self, entry: &DirEntry) -> bool {
+        self.formats.iter().any(|f| ends_as(entry.file_name(), f.endings()))
+    }
+
     /// Whether a file's size alone shows that nothing in it is over a limit: decoded text is never longer than stored text.
-    fn too_small(&mut self, real: &Path, entry: &DirEntry) -> bool {
-        let mut candidates = self.formats.iter().filter(|f| f.candidate(real)).peekable();
-        if candidates.peek().is_none() || candidates.any(|f| !f.small_is_clean()) {
+    fn too_small(&mut self, entry: &DirEntry, real: &dyn Fn(&Path) -> PathBuf) -> bool {
+        let mut likely = self.formats.iter().filter(|f| ends_as(entry.file_name(), f.endings()));
+        if likely.any(|f| !f.small_is_clean() && f.candidate(&real(entry.path()))) {
             return false;
         }
-        let len = entry.metadata().map(|m| m.len()).ok();
-        let dir = real.parent().unwrap_or(real);
+        let Ok(len) = entry.metadata().map(|m| m.len()) else { return false };
+        let dir = entry.path().parent().unwrap_or(entry.path()).as_os_str();
         if self.smallest.as_ref().is_none_or(|(known, _)| known != dir) {
             // A configuration that cannot be read is said where the file is.
-            let smallest = (self.limits)(real).ok().map(|limits| limits.smallest());
+            let smallest = (self.limits)(&real(entry.path())).ok().map(|limits| limits.smallest());
             self.smallest = Some((dir.to_owned(), smallest));
         }
         let smallest = self.smallest.as_ref().and_then(|(_, smallest)| *smallest);
-        matches!((smallest, len), (Some(smallest), Some(len)) if smallest.is_none_or(|s| len <= s))
+        smallest.is_some_and(|smallest| smallest.is_none_or(|s| len <= s))
     }
 
     /// The formats that claim a file. Only a file whose path can be a stream's is opened.

@@ -51,6 +51,10 @@ impl Format for Codex {
         }
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl", ".jsonl.zst"]
+    }
+
     fn candidate(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
         name.ends_with(PLAIN) || name.ends_with(COLD)

@@ -29,7 +29,7 @@ use super::{
     About, Broken, Copy, Etiquette, Format, Framing, Located, Locator, Look, Note, Part, Places, Probe, Record,
     Response, Stream, Times,
 };
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 /// GitHub Copilot's sessions.
 pub struct Copilot;
@@ -46,6 +46,10 @@ impl Format for Copilot {
             reads: "`events.jsonl`",
             writes: "`events.jsonl`: `result.content` or `error.message`, and the screen's copies beside it",
         }
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl"]
     }
 
     fn candidate(&self, path: &Path) -> bool {
@@ -160,7 +164,8 @@ struct Finder {
 
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
-        let event = match parts::line(record) {
+        let mut index = Index::default();
+        let event = match parts::line(record, &mut index) {
             Ok(Some(event)) => event,
             Ok(None) => return,
             Err(broken) => return self.located.broken.push(broken),

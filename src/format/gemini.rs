@@ -45,6 +45,10 @@ impl Format for Gemini {
         }
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl"]
+    }
+
     fn candidate(&self, path: &Path) -> bool {
         path.extension().is_some_and(|e| e == "jsonl")
     }
@@ -92,6 +96,10 @@ impl Format for GeminiJson {
             reads: "sessions of one document",
             writes: "the session; one that was resumed goes on in a `.jsonl` beside it",
         }
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".json"]
     }
 
     fn candidate(&self, path: &Path) -> bool {

@@ -44,6 +44,10 @@ impl Format for Jp {
         }
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[STREAM]
+    }
+
     fn candidate(&self, path: &Path) -> bool {
         path.file_name() == Some(OsStr::new(STREAM))
     }

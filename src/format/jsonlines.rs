@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use memchr::{memchr, memchr2, memmem};
 
 use super::{Broken, Copy, Look, Part, Record, Response};
-use crate::text::json::{Kind, Node};
-use crate::text::literal::{self, Encoding};
+use crate::text::json::{Index, Kind, Node};
+use crate::text::literal::Encoding;
 
 /// A byte order mark.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -35,12 +35,12 @@ pub(super) enum Line<'a> {
 }
 
 /// Reads one line.
-pub(super) fn read<'a>(record: &Record<'a>) -> Line<'a> {
+pub(super) fn read<'a>(record: &Record<'a>, index: &'a mut Index) -> Line<'a> {
     let bytes = record.bytes;
     if bytes.trim_ascii().is_empty() {
         return Line::Blank;
     }
-    let (at, what, whole) = match Node::document(bytes) {
+    let (at, what, whole) = match Node::indexed(bytes, index) {
         Ok(node) if node.kind() == Kind::Object => return Line::Object(node),
         Ok(_) => (0, "not a record (an object)".to_owned(), false),
         Err(_) if record.offset == 0 && bytes.starts_with(MARK) => {
@@ -154,7 +154,7 @@ impl<'r, 'a> Texts<'r, 'a> {
     pub(super) fn part(&mut self, text: Node<'_>) -> Option<Part> {
         let range = text.range();
         let span = self.record.offset + range.start as u64..self.record.offset + range.end as u64;
-        match literal::measure(text.raw(), Encoding::Plain) {
+        match text.measure(Encoding::Plain) {
             Ok(measure) => Some(Part::Text { span, line: self.line(range.start), encoding: Encoding::Plain, measure }),
             Err(e) => {
                 self.broken.push(Broken { at: span.start, what: e.to_string(), whole: false });

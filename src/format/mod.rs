@@ -116,6 +116,8 @@ pub trait Look {
 pub trait Format: Sync {
     /// Name and places.
     fn about(&self) -> About;
+    /// How the names of its streams end. Asked of every file on the way, before anything else.
+    fn endings(&self) -> &'static [&'static str];
     /// Whether a file of this path can be one of the agent's streams. Asked before a file is opened.
     fn candidate(&self, path: &Path) -> bool;
     /// Whether it is one. Strict: a file of another's is never claimed, a broken one of the agent's own is.
@@ -313,4 +315,29 @@ pub enum Part {
         /// Its stored bytes.
         stored: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a name does not end as a format says, the scan does not even ask whether it is a candidate.
+    #[test]
+    fn every_candidate_ends_as_its_format_says() {
+        let stems =
+            ["events", "ui_messages", "api_conversation_history", "session-1", "1_1.messages", "rollout-x", "a", ""];
+        let kinds = ["json", "jsonl", "ndjson", "jsonl.zst", "messages.json", "zst", "txt", "JSON", ""];
+        let dirs =
+            ["", "/h/.jp/conversations/17636257123/", "/h/.copilot/session-state/", "/h/.cline/data/sessions/x/"];
+        let mut candidates = 0;
+        let names = stems.iter().flat_map(|stem| kinds.iter().map(move |kind| format!("{stem}.{kind}")));
+        for path in names.flat_map(|name| dirs.map(|dir| PathBuf::from(format!("{dir}{name}")))) {
+            for format in FORMATS.iter().filter(|f| f.candidate(&path)) {
+                candidates += 1;
+                let ends = format.endings().iter().any(|e| path.to_string_lossy().ends_with(e));
+                assert!(ends, "{}: {}", format.about().name, path.display());
+            }
+        }
+        assert!(candidates > 100);
+    }
 }

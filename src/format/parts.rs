@@ -3,8 +3,8 @@
 use memchr::{memchr, memchr2, memmem};
 
 use super::{Broken, Part, Record};
-use crate::text::json::{JsonError, Kind, Node};
-use crate::text::literal::{self, Encoding};
+use crate::text::json::{Index, JsonError, Kind, Node};
+use crate::text::literal::{self, Encoding, LiteralError, Measure};
 
 /// Turns values of one record into parts, and notes what cannot be one.
 pub(super) struct Taker<'r> {
@@ -57,7 +57,7 @@ impl<'r> Taker<'r> {
 
     /// Takes a string.
     pub fn text(&mut self, node: Node<'_>, out: &mut Vec<Part>) {
-        self.literal(node.range().start, node.raw(), out);
+        self.measured(node.range().start, node.raw(), node.measure(Encoding::Plain), out);
     }
 
     /// The part of one string.
@@ -68,7 +68,11 @@ impl<'r> Taker<'r> {
     }
 
     fn literal(&mut self, at: usize, literal: &[u8], out: &mut Vec<Part>) {
-        match literal::measure(literal, Encoding::Plain) {
+        self.measured(at, literal, literal::measure(literal, Encoding::Plain), out);
+    }
+
+    fn measured(&mut self, at: usize, literal: &[u8], measure: Result<Measure, LiteralError>, out: &mut Vec<Part>) {
+        match measure {
             Ok(measure) => {
                 let start = self.record.offset + at as u64;
                 let line = self.line(at);
@@ -176,11 +180,11 @@ pub(super) fn owned_text(node: Node<'_>) -> Option<String> {
 }
 
 /// A line of a log as JSON. `Ok(None)`: it is blank. An error is said so that a person knows what happened to the line.
-pub(super) fn line<'a>(record: &Record<'a>) -> Result<Option<Node<'a>>, Broken> {
+pub(super) fn line<'a>(record: &Record<'a>, index: &'a mut Index) -> Result<Option<Node<'a>>, Broken> {
     if record.bytes.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r')) {
         return Ok(None);
     }
-    Node::document(record.bytes).map(Some).map_err(|e| {
+    Node::indexed(record.bytes, index).map(Some).map_err(|e| {
         let (at, what) = line_trouble(record, e);
         Broken { at: record.offset + at as u64, what, whole: false }
     })
@@ -221,8 +225,8 @@ fn second_record(bytes: &[u8]) -> Option<usize> {
 pub(super) const AFTER: &str = "more after the end of the JSON value";
 
 /// A document as JSON. Of one that is none the whole stream cannot be understood, and its reader, where there is one, says so.
-pub(super) fn document<'a>(record: &Record<'a>, reader: &str) -> Result<Node<'a>, Broken> {
-    Node::document(record.bytes).map_err(|e| {
+pub(super) fn document<'a>(record: &Record<'a>, index: &'a mut Index, reader: &str) -> Result<Node<'a>, Broken> {
+    Node::indexed(record.bytes, index).map_err(|e| {
         let (at, what) = if record.bytes.starts_with(b"\xef\xbb\xbf") {
             (0, "a byte order mark, which JSON does not have; remove the first three bytes".to_owned())
         } else if record.bytes.trim_ascii().is_empty() {
@@ -274,9 +278,9 @@ mod tests {
 
     #[test]
     fn a_broken_line_says_what_it_is() {
-        let what = |bytes: &[u8], ended| line(&record(bytes, ended)).unwrap_err().what;
-        assert!(line(&record(b" \r", true)).unwrap().is_none());
-        assert!(line(&record(b"{}\r", true)).unwrap().is_some());
+        let what = |bytes: &[u8], ended| line(&record(bytes, ended), &mut Index::default()).unwrap_err().what;
+        assert!(line(&record(b" \r", true), &mut Index::default()).unwrap().is_none());
+        assert!(line(&record(b"{}\r", true), &mut Index::default()).unwrap().is_some());
         assert_eq!(what(b"\0\0\0{}", true), "not JSON: 3 NUL bytes, as a crash or a full disk leaves them");
         assert_eq!(what(b"{\"a\":1}{\"b\":2}", true), "two records on one line: the second begins at byte 7 of it");
         assert_eq!(
@@ -287,6 +291,6 @@ mod tests {
         assert_eq!(what(b"{\"a\":", true), "a line that is torn: the text ends before the JSON value does");
         assert_eq!(what(b"{\"a\":x}", true), "not JSON: expected a JSON value at byte 5 of the line");
         assert_eq!(what(b"\xef\xbb\xbf{}", true), "not JSON: a byte order mark at the start of the line");
-        assert_eq!(line(&record(b"{\"a\":x}", true)).unwrap_err().at, 15);
+        assert_eq!(line(&record(b"{\"a\":x}", true), &mut Index::default()).unwrap_err().at, 15);
     }
 }

@@ -28,7 +28,7 @@ use super::{
     About, Broken, Copy, Etiquette, Format, Framing, Located, Locator, Look, Note, Part, Places, Probe, Record,
     Response, Stream, Times, codex, gemini,
 };
-use crate::text::json::Node;
+use crate::text::json::{Index, Node};
 
 /// Qwen Code's sessions.
 pub struct Qwen;
@@ -46,6 +46,10 @@ impl Format for Qwen {
             reads: "sessions",
             writes: "the session",
         }
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl"]
     }
 
     fn candidate(&self, path: &Path) -> bool {
@@ -144,7 +148,8 @@ impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
         // The agent trims each line, and to JavaScript a byte order mark is a blank.
         let record = &jsonlines::without_mark(record);
-        let line = match jsonlines::read(record) {
+        let mut index = Index::default();
+        let line = match jsonlines::read(record, &mut index) {
             Line::Blank => return,
             Line::Broken(broken) => return self.located.broken.push(broken),
             Line::Object(line) => line,

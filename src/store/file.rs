@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use super::sys::{self, Dir};
@@ -50,7 +51,8 @@ impl Stamp {
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
-    full: PathBuf,
+    /// Resolved when it is asked for: an audit does not.
+    full: OnceLock<PathBuf>,
     dir: Dir,
     name: OsString,
     file: File,
@@ -83,7 +85,7 @@ impl Source {
         if !sys::is_regular(stamp.mode) {
             return Err(refused(format!("{}, not a regular file", sys::kind(stamp.mode))));
         }
-        Ok(Source { path: path.to_owned(), full: full_path(path), dir, name: name.to_owned(), file, stamp })
+        Ok(Source { path: path.to_owned(), full: OnceLock::new(), dir, name: name.to_owned(), file, stamp })
     }
 
     /// The path as it was given.
@@ -95,7 +97,7 @@ impl Source {
     /// The absolute path, its directory's links resolved; what the journal keeps.
     #[must_use]
     pub fn full_path(&self) -> &Path {
-        &self.full
+        self.full.get_or_init(|| full_path(&self.path))
     }
 
     /// The name in its directory.

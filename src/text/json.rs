@@ -2,12 +2,19 @@
 //!
 //! A document is checked once, strictly and without recursion, and then navigated by looking at its bytes again: no tree
 //! is built, nothing is copied, numbers keep their spelling, and a document a hundred thousand levels deep costs a bit
-//! a level. Unpaired surrogate escapes and duplicate keys are JSON; of equal keys the last one wins.
+//! a level. Where long values end is noted in an [`Index`], so that they are not walked over twice. Unpaired surrogate
+//! escapes and duplicate keys are JSON; of equal keys the last one wins.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr2};
+
+use super::literal::{self, Encoding, LiteralError, Measure};
+
+mod check;
+
+use check::Checker;
 
 /// Bytes that are no JSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,8 +48,33 @@ pub enum Kind {
 pub struct Node<'a> {
     // Invariant: `doc[start..end]` is exactly one valid JSON value without blanks around it.
     doc: &'a [u8],
+    long: &'a [Long],
     start: usize,
     end: usize,
+}
+
+/// Where the long values of a document end, its strings and outer containers.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// In the order of their starts.
+    long: Vec<Long>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct Long {
+    start: usize,
+    end: usize,
+    /// A string's decoded bytes.
+    size: usize,
+}
+
+/// From how many bytes a value is long. A shorter one is soon walked over again.
+const LONG: usize = 128;
+
+fn find(long: &[Long], start: usize) -> Option<&Long> {
+    let first = long.partition_point(|l| l.start < start);
+    long.get(first).filter(|l| l.start == start)
 }
 
 impl<'a> Node<'a> {
@@ -51,16 +83,29 @@ impl<'a> Node<'a> {
     /// # Errors
     /// The first byte that is not UTF-8 or not JSON.
     pub fn document(doc: &'a [u8]) -> Result<Self, JsonError> {
-        if let Err(e) = std::str::from_utf8(doc) {
-            return Err(JsonError { at: e.valid_up_to(), what: "bytes that are not UTF-8" });
+        let Range { start, end } = check(doc, &mut Index::default())?;
+        Ok(Node { doc, long: &[], start, end })
+    }
+
+    /// The same for a document that is read through: long values are found in the index, which is made anew.
+    ///
+    /// # Errors
+    /// The first byte that is not UTF-8 or not JSON.
+    pub fn indexed(doc: &'a [u8], index: &'a mut Index) -> Result<Self, JsonError> {
+        index.long.clear();
+        let Range { start, end } = check(doc, index)?;
+        Ok(Node { doc, long: &index.long, start, end })
+    }
+
+    /// Measures a string as a literal.
+    ///
+    /// # Errors
+    /// It is no string.
+    pub fn measure(&self, encoding: Encoding) -> Result<Measure, LiteralError> {
+        match find(self.long, self.start).filter(|_| self.kind() == Kind::String) {
+            Some(long) => literal::measure_checked(self.raw(), encoding, long.size),
+            None => literal::measure(self.raw(), encoding),
         }
-        let start = blanks(doc, 0);
-        let end = Checker { doc, at: start }.value()?;
-        let rest = blanks(doc, end);
-        if rest < doc.len() {
-            return Err(JsonError { at: rest, what: "more after the end of the JSON value" });
-        }
-        Ok(Node { doc, start, end })
     }
 
     /// What the value is.
@@ -119,6 +164,10 @@ impl<'a> Node<'a> {
             [b'"', inner @ .., b'"'] => inner,
             _ => return false,
         };
+        // No escape is shorter than what it stands for.
+        if inner.len() < text.len() {
+            return false;
+        }
         if memchr(b'\\', inner).is_none() { inner == text.as_bytes() } else { self.text().is_some_and(|t| t == text) }
     }
 
@@ -154,9 +203,24 @@ impl<'a> Node<'a> {
     }
 }
 
+/// Checks a whole document and gives the place of its value.
+fn check(doc: &[u8], index: &mut Index) -> Result<Range<usize>, JsonError> {
+    if let Err(e) = std::str::from_utf8(doc) {
+        return Err(JsonError { at: e.valid_up_to(), what: "bytes that are not UTF-8" });
+    }
+    let start = blanks(doc, 0);
+    let end = Checker { doc, at: start, index }.value()?;
+    let rest = blanks(doc, end);
+    if rest < doc.len() {
+        return Err(JsonError { at: rest, what: "more after the end of the JSON value" });
+    }
+    Ok(start..end)
+}
+
 /// Goes through the inside of a container of a checked document.
 struct Walk<'a> {
     doc: &'a [u8],
+    long: &'a [Long],
     at: usize,
     end: usize,
 }
@@ -164,9 +228,9 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn inside(node: Node<'a>, kind: Kind) -> Self {
         if node.kind() == kind {
-            Walk { doc: node.doc, at: node.start + 1, end: node.end.saturating_sub(1) }
+            Walk { doc: node.doc, long: node.long, at: node.start + 1, end: node.end.saturating_sub(1) }
         } else {
-            Walk { doc: node.doc, at: 0, end: 0 }
+            Walk { doc: node.doc, long: node.long, at: 0, end: 0 }
         }
     }
 
@@ -178,17 +242,25 @@ impl<'a> Walk<'a> {
             return None;
         }
         let start = self.at;
-        self.at = skip(self.doc, start);
-        Some(Node { doc: self.doc, start, end: self.at })
+        self.at = skip(self.doc, self.long, start);
+        Some(Node { doc: self.doc, long: self.long, start, end: self.at })
     }
 }
 
 /// The end of the value that starts here, in a checked document.
-fn skip(doc: &[u8], start: usize) -> usize {
+fn skip(doc: &[u8], long: &[Long], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;
+    // Looked up once: the walk goes through them in order.
+    let mut ahead = long.get(long.partition_point(|l| l.start < start)..).unwrap_or_default().iter();
+    let mut next = ahead.next();
     loop {
         match byte(doc, at) {
+            b'"' | b'{' | b'[' if next.is_some_and(|l| l.start == at) => {
+                at = next.map_or(at, |l| l.end);
+                // What lies inside of it is passed over.
+                next = ahead.find(|l| l.start >= at);
+            }
             b'"' => at = skip_string(doc, at),
             b'{' | b'[' => {
                 depth += 1;
@@ -238,187 +310,6 @@ fn blanks(doc: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// Checks one value without recursion: the only thing kept for a level is whether it is an object or an array.
-struct Checker<'a> {
-    doc: &'a [u8],
-    at: usize,
-}
-
-impl Checker<'_> {
-    fn value(mut self) -> Result<usize, JsonError> {
-        let mut open = Bits::default();
-        loop {
-            // Here a value must start.
-            match byte(self.doc, self.at) {
-                b'"' => self.string()?,
-                b'{' => {
-                    self.at = blanks(self.doc, self.at + 1);
-                    if byte(self.doc, self.at) == b'}' {
-                        self.at += 1;
-                    } else {
-                        open.push(true);
-                        self.key()?;
-                        continue;
-                    }
-                }
-                b'[' => {
-                    self.at = blanks(self.doc, self.at + 1);
-                    if byte(self.doc, self.at) == b']' {
-                        self.at += 1;
-                    } else {
-                        open.push(false);
-                        continue;
-                    }
-                }
-                b't' => self.word(b"true")?,
-                b'f' => self.word(b"false")?,
-                b'n' => self.word(b"null")?,
-                b'-' | b'0'..=b'9' => self.number()?,
-                _ => return Err(self.error("expected a JSON value")),
-            }
-            // Here a value has ended.
-            loop {
-                let Some(object) = open.last() else { return Ok(self.at) };
-                self.at = blanks(self.doc, self.at);
-                match (byte(self.doc, self.at), object) {
-                    (b',', object) => {
-                        self.at = blanks(self.doc, self.at + 1);
-                        if object {
-                            self.key()?;
-                        }
-                        break;
-                    }
-                    (b'}', true) | (b']', false) => {
-                        self.at += 1;
-                        open.pop();
-                    }
-                    (_, true) => return Err(self.error("expected `,` or `}`")),
-                    (_, false) => return Err(self.error("expected `,` or `]`")),
-                }
-            }
-        }
-    }
-
-    /// A key and its colon, up to the value.
-    fn key(&mut self) -> Result<(), JsonError> {
-        if byte(self.doc, self.at) != b'"' {
-            return Err(self.error("expected a key in quotes"));
-        }
-        self.string()?;
-        self.at = blanks(self.doc, self.at);
-        if byte(self.doc, self.at) != b':' {
-            return Err(self.error("expected `:`"));
-        }
-        self.at = blanks(self.doc, self.at + 1);
-        Ok(())
-    }
-
-    fn string(&mut self) -> Result<(), JsonError> {
-        let mut from = self.at + 1;
-        loop {
-            let rest = self.doc.get(from..).unwrap_or_default();
-            let Some(n) = memchr2(b'"', b'\\', rest) else {
-                return Err(JsonError { at: self.doc.len(), what: "the text ends inside a string" });
-            };
-            let plain = rest.get(..n).unwrap_or_default();
-            // Without an early end this is done many bytes at a time; where the first one stands is asked only if there is one.
-            if plain.iter().fold(false, |any, b| any | (*b < 0x20)) {
-                let control = plain.iter().position(|b| *b < 0x20).unwrap_or(0);
-                return Err(JsonError { at: from + control, what: "a raw control character inside a string" });
-            }
-            let at = from + n;
-            if byte(self.doc, at) == b'"' {
-                self.at = at + 1;
-                return Ok(());
-            }
-            let length = match byte(self.doc, at + 1) {
-                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-                b'u' if self.doc.get(at + 2..at + 6).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit)) => 6,
-                _ => return Err(JsonError { at, what: "an escape that JSON does not have" }),
-            };
-            from = at + length;
-        }
-    }
-
-    fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
-        if !self.doc.get(self.at..).unwrap_or_default().starts_with(word) {
-            return Err(self.error("expected a JSON value"));
-        }
-        self.at += word.len();
-        Ok(())
-    }
-
-    fn number(&mut self) -> Result<(), JsonError> {
-        if byte(self.doc, self.at) == b'-' {
-            self.at += 1;
-        }
-        match byte(self.doc, self.at) {
-            b'0' => self.at += 1,
-            b'1'..=b'9' => self.digits()?,
-            _ => return Err(self.error("expected a digit")),
-        }
-        if byte(self.doc, self.at) == b'.' {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(byte(self.doc, self.at), b'e' | b'E') {
-            self.at += 1;
-            if matches!(byte(self.doc, self.at), b'+' | b'-') {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), JsonError> {
-        let from = self.at;
-        while byte(self.doc, self.at).is_ascii_digit() {
-            self.at += 1;
-        }
-        if from == self.at { Err(self.error("expected a digit")) } else { Ok(()) }
-    }
-
-    fn error(&self, what: &'static str) -> JsonError {
-        if self.at >= self.doc.len() {
-            return JsonError { at: self.doc.len(), what: "the text ends before the JSON value does" };
-        }
-        JsonError { at: self.at, what }
-    }
-}
-
-/// A stack of bits.
-#[derive(Default)]
-struct Bits {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Bits {
-    fn push(&mut self, bit: bool) {
-        if self.len.is_multiple_of(64) {
-            self.words.push(0);
-        }
-        if let Some(word) = self.words.last_mut() {
-            let mask = 1 << (self.len % 64);
-            *word = if bit { *word | mask } else { *word & !mask };
-        }
-        self.len += 1;
-    }
-
-    fn last(&self) -> Option<bool> {
-        let top = self.len.checked_sub(1)?;
-        self.words.last().map(|word| word >> (top % 64) & 1 == 1)
-    }
-
-    fn pop(&mut self) {
-        self.len = self.len.saturating_sub(1);
-        if self.len.is_multiple_of(64) {
-            self.words.pop();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -73,6 +73,13 @@ pub fn measure(literal: &[u8], encoding: Encoding) -> Result<Measure, LiteralErr
     Text::open(literal, encoding).map(|text| text.measure)
 }
 
+/// Measures a literal, quotes included, that was checked and whose escapes are known to decode to so many bytes.
+pub(super) fn measure_checked(literal: &[u8], encoding: Encoding, decoded: usize) -> Result<Measure, LiteralError> {
+    let raw = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
+    let end = Place { stored: raw.len(), decoded };
+    Text::checked(raw, encoding, end, Vec::new()).map(|text| text.measure)
+}
+
 /// The text of a literal, quotes included, as the assistant receives it. An unpaired surrogate becomes its three bytes.
 pub fn decode(literal: &[u8], encoding: Encoding) -> Result<Vec<u8>, LiteralError> {
     let text = Text::open(literal, encoding)?;
@@ -114,6 +121,10 @@ impl<'a> Text<'a> {
             marks.push(at);
         }
         let end = stored::advance(raw, at, Place { stored: raw.len(), decoded: usize::MAX })?;
+        Self::checked(raw, encoding, end, marks)
+    }
+
+    fn checked(raw: &'a [u8], encoding: Encoding, end: Place, marks: Vec<Place>) -> Result<Self, LiteralError> {
         let decoded = match encoding {
             Encoding::Plain => None,
             Encoding::Base64 => base64::text_size(raw, end.decoded),
@@ -165,6 +176,14 @@ impl<'a> Text<'a> {
     }
 
     fn at_most(&self, decoded: usize) -> Result<Place, LiteralError> {
+        if self.end.stored == self.end.decoded {
+            // Without escapes there is nothing to walk over.
+            let mut at = decoded.min(self.raw.len());
+            while self.raw.get(at).is_some_and(|byte| stored::is_continuation(*byte)) {
+                at -= 1;
+            }
+            return Ok(Place { stored: at, decoded: at });
+        }
         let before = self.marks.partition_point(|mark| mark.decoded <= decoded);
         let from = self.marks.get(..before).and_then(<[Place]>::last).copied().unwrap_or_default();
         stored::advance(self.raw, from, Place { stored: self.raw.len(), decoded })

@@ -1,6 +1,7 @@
 //! How to edit bytes: knows JSON and base64, knows no agent.
 
 mod base64;
+mod blocks;
 pub mod cut;
 pub mod json;
 mod layout;

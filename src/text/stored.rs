@@ -5,6 +5,7 @@
 
 use memchr::memchr2;
 
+use super::blocks::{self, BLOCK, Escapes, LONGEST_ESCAPE};
 use super::literal::LiteralError;
 
 /// A place between two characters, as bytes before it.
@@ -50,7 +51,7 @@ fn has_control(raw: &[u8]) -> bool {
 /// The last place, at or after `from`, before which no more bytes stand than `until` allows, stored and decoded alike.
 pub(super) fn advance(raw: &[u8], from: Place, until: Place) -> Result<Place, LiteralError> {
     let until = Place { stored: until.stored.min(raw.len()), ..until };
-    let mut at = from;
+    let mut at = over_blocks(raw, from, until);
     loop {
         let rest = raw.get(at.stored..).unwrap_or_default();
         // Unescaped, as many stored bytes as decoded ones.
@@ -65,41 +66,36 @@ pub(super) fn advance(raw: &[u8], from: Place, until: Place) -> Result<Place, Li
         if next.stored > until.stored || next.decoded > until.decoded {
             return Ok(at);
         }
-        at = over_short(raw, next, until);
+        at = next;
     }
 }
 
-/// Walks on over text and short escapes, a word at a time, while every word has an escape: as in JSON stored within JSON.
-#[inline]
-fn over_short(raw: &[u8], from: Place, until: Place) -> Place {
-    let mut at = from;
-    // An escape may reach one byte beyond its word.
-    while at.stored + 9 <= until.stored && at.decoded + 9 <= until.decoded {
-        let Some(word) = raw.get(at.stored..).and_then(<[u8]>::first_chunk::<8>) else { break };
-        let mut hits = specials(word);
-        if hits == 0 {
+/// Walks on over whole blocks, up to a place from which the rest must be looked at a character at a time: shortly before
+/// the limit, or before something that cannot be.
+fn over_blocks(raw: &[u8], from: Place, until: Place) -> Place {
+    let mut escapes = Escapes::default();
+    let mut at = from.stored;
+    let decoded = |at: usize, saved: usize| from.decoded + (at - from.stored) - saved;
+    // An escape that begins in a block may reach beyond it.
+    const ROOM: usize = BLOCK + LONGEST_ESCAPE;
+    while at + ROOM <= until.stored && decoded(at, escapes.saved) + ROOM <= until.decoded {
+        let Some(block) = raw.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) else { break };
+        let mut next = escapes;
+        if next.take(raw, at, block) != Ok(None) {
             break;
         }
-        let (mut end, mut escapes) = (0, 0);
-        while hits != 0 {
-            let byte = first(hits);
-            hits &= hits - 1;
-            if byte < end {
-                continue;
-            }
-            if !is_short(raw, at.stored + byte) {
-                return Place { stored: at.stored + byte, decoded: at.decoded + byte - escapes };
-            }
-            escapes += 1;
-            end = byte + 2;
-        }
-        let end = end.max(word.len());
-        at = Place { stored: at.stored + end, decoded: at.decoded + end - escapes };
+        escapes = next;
+        at += BLOCK;
     }
-    while raw.get(at.stored).is_some_and(|byte| is_continuation(*byte)) {
-        at = Place { stored: at.stored - 1, decoded: at.decoded - 1 };
+    // Back to the start of an escape or character, or on to the end of an escape that was counted whole.
+    if escapes.open {
+        at -= 1;
     }
-    at
+    at = at.max(escapes.behind);
+    while at > from.stored && raw.get(at).is_some_and(|byte| is_continuation(*byte)) {
+        at -= 1;
+    }
+    Place { stored: at, decoded: decoded(at, escapes.saved) }
 }
 
 /// Appends decoded characters until `out` holds at least `want` bytes or the string ends, and says where that was.
@@ -123,35 +119,9 @@ pub(super) fn decode(raw: &[u8], from: Place, out: &mut Vec<u8>, want: usize) ->
     }
 }
 
-/// The first backslash or quote. The next few words are searched without a call, which pays where escapes are dense.
-#[inline]
+/// The first backslash or quote.
 fn special(text: &[u8]) -> Option<usize> {
-    const WORDS: usize = 4;
-    let (words, _) = text.as_chunks::<8>();
-    for (index, word) in words.iter().take(WORDS).enumerate() {
-        let hits = specials(word);
-        if hits != 0 {
-            return Some(index * word.len() + first(hits));
-        }
-    }
-    let searched = words.len().min(WORDS) * 8;
-    memchr2(b'\\', b'"', text.get(searched..)?).map(|found| found + searched)
-}
-
-/// The top bit of every byte that is a backslash or a quote.
-fn specials(word: &[u8; 8]) -> u64 {
-    const EVERY: u64 = u64::MAX / 0xff;
-    const LOW: u64 = EVERY * 0x7f;
-    // A byte is zero where neither its low bits, carried into its top bit, nor its top bit itself are set.
-    let zeroes = |word: u64| !(((word & LOW) + LOW) | word | LOW);
-    let word = u64::from_le_bytes(*word);
-    zeroes(word ^ (EVERY * 0x5c)) | zeroes(word ^ (EVERY * 0x22))
-}
-
-/// The first byte that has a bit set.
-fn first(hits: u64) -> usize {
-    let [byte, ..] = (hits.trailing_zeros() / 8).to_le_bytes();
-    usize::from(byte)
+    memchr2(b'\\', b'"', text)
 }
 
 /// Whether the byte is a second or later one of its character. Holds for the three bytes of a surrogate too.
@@ -182,12 +152,6 @@ fn escape(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
     }
 }
 
-/// Whether a short escape is at `at`.
-#[inline]
-fn is_short(raw: &[u8], at: usize) -> bool {
-    matches!(raw.get(at..at + 2), Some([b'\\', letter]) if SHORT[usize::from(*letter)] != 0)
-}
-
 /// What the short escapes stand for, by their letter; zero for a letter that makes none.
 const SHORT: [u8; 256] = {
     let mut table = [0; 256];
@@ -203,12 +167,12 @@ const SHORT: [u8; 256] = {
 };
 
 fn unicode(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
-    let Some(unit) = hex4(raw, at) else {
+    let Some(unit) = blocks::unit(raw, at) else {
         return Err(error(at, "a \\u without four hexadecimal digits"));
     };
-    let low = if (0xd800..0xdc00).contains(&unit) { hex4(raw, at + 6) } else { None };
+    let low = if (0xd800..0xdc00).contains(&unit) { blocks::unit(raw, at + 6) } else { None };
     let (code, stored) = match low {
-        Some(low @ 0xdc00..0xe000) => (0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00), 12),
+        Some(low @ 0xdc00..0xe000) => (0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00), LONGEST_ESCAPE),
         _ => (unit, 6),
     };
     let mut utf8 = [0; 4];
@@ -225,12 +189,6 @@ fn unicode(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
 fn low_byte(n: u32) -> u8 {
     let [low, ..] = n.to_le_bytes();
     low
-}
-
-/// The code unit of the `\uXXXX` at `at`, if that is what stands there.
-fn hex4(raw: &[u8], at: usize) -> Option<u32> {
-    let digits = raw.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
 }
 
 /// An error at an offset of the raw string: offsets of errors count the opening quote.

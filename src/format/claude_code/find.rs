@@ -9,7 +9,7 @@ use crate::format::jsonlines;
 use crate::format::kept::{self, Key, Names, key, key_of};
 use crate::format::parts::{Taker, owned_text};
 use crate::format::{Broken, Copy, Located, Locator, Record, Response};
-use crate::text::json::Node;
+use crate::text::json::{Index, Node};
 
 /// How many of the last messages are remembered by id, for a compaction that preserves some: it preserves the latest.
 const RECENT: usize = 1 << 16;
@@ -157,7 +157,8 @@ impl Locator for Finder {
             let what = "a byte order mark, which makes the record unreadable for Claude Code".into();
             return self.located.broken.push(Broken { at: record.offset, what, whole: false });
         }
-        let root = match jsonlines::read(record) {
+        let mut index = Index::default();
+        let root = match jsonlines::read(record, &mut index) {
             jsonlines::Line::Blank => return,
             jsonlines::Line::Broken(broken) => return self.located.broken.push(broken),
             jsonlines::Line::Object(root) => root,

@@ -56,6 +56,10 @@ impl Format for ClaudeCode {
         }
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl"]
+    }
+
     fn candidate(&self, path: &Path) -> bool {
         path.extension() == Some(OsStr::new("jsonl"))
     }

@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use crate::format::parts::{self, Taker, owned, owned_text};
 use crate::format::{Broken, Located, Locator, Note, Part, Record, Response};
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 /// Above this a result of Cline's own store is certainly cut again when it is sent (8,000 characters, 50,000 of a file).
 const CUT_WHEN_SENT: u64 = 50_000 * 4;
@@ -47,7 +47,8 @@ enum Why {
 
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
-        let root = match parts::document(record, "the agent") {
+        let mut index = Index::default();
+        let root = match parts::document(record, &mut index, "the agent") {
             Ok(root) => root,
             Err(broken) => return self.located.broken.push(broken),
         };

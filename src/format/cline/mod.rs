@@ -80,6 +80,10 @@ impl Format for Cline {
         }
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[".json"]
+    }
+
     fn candidate(&self, path: &Path) -> bool {
         Kind::of(path).is_some()
     }

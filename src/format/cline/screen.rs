@@ -2,7 +2,7 @@
 
 use crate::format::parts::{self, Taker};
 use crate::format::{Broken, Copy, Located, Locator, Note, Record, Response};
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 /// Entries whose text is the output of a tool and nothing else, and the tool that it is of.
 const OUTPUTS: [(&str, &str, &str); 2] = [
@@ -26,7 +26,8 @@ pub(super) struct Finder {
 
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
-        let root = match parts::document(record, "the extension") {
+        let mut index = Index::default();
+        let root = match parts::document(record, &mut index, "the extension") {
             Ok(root) => root,
             Err(broken) => return self.located.broken.push(broken),
         };

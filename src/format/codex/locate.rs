@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::jsonlines::{self, Line, Texts, opaque};
 use super::super::{Broken, Copy, Located, Locator, Note, Part, Record, Response};
 use super::events;
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 /// What Zstandard files begin with.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -85,7 +85,8 @@ impl Locator for Finder {
         if self.compressed {
             return;
         }
-        let line = match jsonlines::read(record) {
+        let mut index = Index::default();
+        let line = match jsonlines::read(record, &mut index) {
             Line::Blank => return,
             Line::Broken(broken) => return self.located.broken.push(broken),
             Line::Object(line) => line,

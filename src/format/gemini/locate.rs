@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::super::jsonlines::{self, Line, Texts};
 use super::super::{Broken, Located, Locator, Note, Record};
 use super::found::{Found, Message};
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 /// The locator of a log.
 #[derive(Default)]
@@ -19,7 +19,8 @@ pub(super) struct Finder {
 
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
-        let line = match jsonlines::read(record) {
+        let mut index = Index::default();
+        let line = match jsonlines::read(record, &mut index) {
             Line::Blank => return,
             Line::Broken(broken) => return self.found.located.broken.push(broken),
             Line::Object(line) => line,
@@ -87,7 +88,8 @@ impl Locator for Document {
         let mut whole = |at: usize, what: &str| {
             broken.push(Broken { at: record.offset + at as u64, what: what.to_owned(), whole: true });
         };
-        let root = match Node::document(record.bytes) {
+        let mut index = Index::default();
+        let root = match Node::indexed(record.bytes, &mut index) {
             Ok(root) => root,
             Err(_) if record.bytes.starts_with(b"\xef\xbb\xbf") => {
                 return whole(0, "a byte order mark, which the agent refuses; remove the first three bytes");

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 use memchr::memmem;
 
 use crate::format::{Broken, Located, Locator, Note, Part, Record, Response, Setting};
-use crate::text::json::{Kind, Node};
-use crate::text::literal::{self, Encoding};
+use crate::text::json::{Index, Kind, Node};
+use crate::text::literal::Encoding;
 
 /// The events that make a turn; all others are overlays or unknown, and transparent.
 pub(super) const TYPES: [&str; 7] = [
@@ -62,7 +62,8 @@ impl Locator for Finder {
     }
 
     fn record(&mut self, record: &Record<'_>) {
-        let root = match Node::document(record.bytes) {
+        let mut index = Index::default();
+        let root = match Node::indexed(record.bytes, &mut index) {
             Ok(root) if root.kind() == Kind::Array => root,
             Ok(_) => return self.broken(record.offset, "expected an array of events".into(), true),
             Err(_) if record.bytes.starts_with(b"\xef\xbb\xbf") => {
@@ -189,7 +190,7 @@ impl Finder {
         let tool = id.as_ref().and_then(|id| self.waiting.get_mut(id)).and_then(VecDeque::pop_front).flatten();
         let content = seen.content.filter(|c| c.kind() == Kind::String);
         let mut parts = Vec::new();
-        match content.map(|c| (c, literal::measure(c.raw(), Encoding::Base64))) {
+        match content.map(|c| (c, c.measure(Encoding::Base64))) {
             Some((content, Ok(measure))) => {
                 let range = content.range();
                 parts.push(Part::Text {

@@ -9,7 +9,7 @@ use crate::format::jsonlines;
 use crate::format::kept::{self, Key, key_of, leaves};
 use crate::format::parts::{Taker, owned_text};
 use crate::format::{Located, Locator, Note, Part, Record};
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 #[derive(Default)]
 pub(super) struct Finder {
@@ -132,7 +132,8 @@ impl<'a> Message<'a> {
 
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
-        let entry = match jsonlines::read(record) {
+        let mut index = Index::default();
+        let entry = match jsonlines::read(record, &mut index) {
             jsonlines::Line::Blank => return,
             jsonlines::Line::Object(root) => Entry::of(root),
             jsonlines::Line::Broken(broken) => {

@@ -51,6 +51,10 @@ impl Format for Pi {
         }
     }
 
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl"]
+    }
+
     fn candidate(&self, path: &Path) -> bool {
         path.extension() == Some(OsStr::new("jsonl"))
     }

@@ -32,7 +32,7 @@ use super::{
     About, Broken, Etiquette, FORMATS, Format, Framing, Located, Locator, Look, Note, Places, Probe, Record, Stream,
     Times,
 };
-use crate::text::json::{Kind, Node};
+use crate::text::json::{Index, Kind, Node};
 
 /// A request, or its messages, as one JSON document.
 pub struct Document;
@@ -52,6 +52,10 @@ impl Format for Document {
             reads: "Chat Completions, Responses, Anthropic Messages, Gemini contents, Bedrock Converse",
             writes: "the texts of tool results",
         }
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".json"]
     }
 
     fn candidate(&self, path: &Path) -> bool {
@@ -87,6 +91,10 @@ impl Format for Lines {
             places: "any `.jsonl` or `.ndjson` file of them; must be named",
             ..Document.about()
         }
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &[".jsonl", ".ndjson", ".json"]
     }
 
     fn candidate(&self, path: &Path) -> bool {
@@ -154,9 +162,10 @@ struct Finder {
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
         let record = without_mark(record);
+        let mut index = Index::default();
         let root = match self.framing {
-            Framing::Document => parts::document(&record, "").map(Some),
-            Framing::Lines => parts::line(&record),
+            Framing::Document => parts::document(&record, &mut index, "").map(Some),
+            Framing::Lines => parts::line(&record, &mut index),
         };
         match root {
             Ok(Some(root)) => self.request(&record, root),
