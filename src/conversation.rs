@@ -1,6 +1,7 @@
 //! One conversation: its lock, its copies in the right order, and what became of each.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -239,7 +240,7 @@ impl Repair<'_> {
         }
         report.findings = tell::findings(&work.before);
         report.bytes = work.before.len;
-        let mut pairs: Vec<(Splice, Cut)> = Vec::new();
+        let mut pairs: Vec<(Splice, Cut, (u64, u64))> = Vec::new();
         for ((id, target), finding) in (number..).zip(&work.before.targets).zip(&mut report.findings) {
             let done = work.before.cut(target, &mut |span| work.span(span), &|what| work.unproven(what))?;
             finding.delivered = Some(done.delivered);
@@ -248,21 +249,28 @@ impl Repair<'_> {
             finding.hunks = self.hunks(&done);
             report.notes.extend(self.sidecar(document, finding, target, &done));
             pairs.extend(done.parts.into_iter().map(|part| {
-                (
-                    Splice { range: part.span.clone(), new: part.cut.literal.clone() },
-                    journal_cut(id, &work.before, target, &part),
-                )
+                let cut = journal_cut(id, &work.before, target, &part);
+                let mut splice = Splice { range: part.span, new: part.cut.literal };
+                let stays = splice.narrow(&part.old);
+                (splice, cut, stays)
             }));
         }
         if self.conversation.etiquette.pads {
             pad(&work.before, &mut pairs);
         }
-        pairs.sort_by_key(|(splice, _)| splice.range.start);
-        let (splices, mut cuts): (Vec<Splice>, Vec<Cut>) = pairs.into_iter().unzip();
-        let splices = Splices::new(splices).map_err(|e| work.unproven(e.to_string()))?;
-        for (cut, range) in cuts.iter_mut().zip(splices.new_ranges()) {
-            cut.new = range;
+        pairs.sort_by_key(|(splice, ..)| splice.range.start);
+        let (mut splices, mut cuts) = (Vec::with_capacity(pairs.len()), Vec::with_capacity(pairs.len()));
+        for (splice, cut, stays) in pairs {
+            splices.push(splice);
+            cuts.push((cut, stays));
         }
+        let splices = Splices::new(splices).map_err(|e| work.unproven(e.to_string()))?;
+        let whole = |((cut, (before, after)), range): ((Cut, (u64, u64)), Range<u64>)| Cut {
+            // Of the whole literal, of which the splice is a part.
+            new: range.start - before..range.end + after,
+            ..cut
+        };
+        let cuts = cuts.into_iter().zip(splices.new_ranges()).map(whole).collect();
         let over = report.findings.iter().any(|f| f.still_over);
         if splices.is_empty() {
             // Nothing can be gained: no change, no backup, and still a finding.
@@ -333,10 +341,10 @@ impl Repair<'_> {
 
 /// Makes every record as long as it was, where its agent keeps offsets: blanks before its newline, which JSON allows. They
 /// are a replacement of nothing by blanks, so that undo takes them out again.
-fn pad(before: &Assessment, pairs: &mut Vec<(Splice, Cut)>) {
+fn pad(before: &Assessment, pairs: &mut Vec<(Splice, Cut, (u64, u64))>) {
     let ends: Vec<u64> = before.located.record_ends.values().copied().collect();
     let mut shrunk: BTreeMap<u64, (u64, Cut)> = BTreeMap::new();
-    for (splice, cut) in pairs.iter() {
+    for (splice, cut, _) in pairs.iter() {
         // A record holds the literals between the end of the one before it and its own.
         let Some(end) = ends.get(ends.partition_point(|end| *end < splice.range.end)).copied() else { continue };
         let gone = (splice.range.end - splice.range.start).saturating_sub(splice.new.len() as u64);
@@ -346,7 +354,7 @@ fn pad(before: &Assessment, pairs: &mut Vec<(Splice, Cut)>) {
         let new = vec![b' '; usize::try_from(gone).unwrap_or(0)];
         let new_sha256 = Sha256::digest(&new).into();
         let cut = Cut { padding: true, old: end..end, new_sha256, size: 0, delivered: 0, ..cut };
-        pairs.push((Splice { range: end..end, new }, cut));
+        pairs.push((Splice { range: end..end, new }, cut, (0, 0)));
     }
 }
 

@@ -4,7 +4,6 @@
 //! byte must be the same, inside them the new literal must stand. The new document is then located like any other stream:
 //! same responses, same ids, same order, same kinds. For a repair, planning again must yield nothing more.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::assess::{self, Assessment, Reading};
 use crate::cap::limits::Limits;
 use crate::error::{Error, Result};
-use crate::format::{Format, Part};
+use crate::format::Format;
 use crate::text::splice::{Skip, Splices};
 
 /// Says that a new document was proven. Only this module can make one, and only with one can a document be replaced.
@@ -117,24 +116,10 @@ fn settled(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<()> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
-    let written: BTreeMap<u64, &[u8]> =
-        claim.splices.new_ranges().zip(claim.splices.iter()).map(|(new, s)| (new.start, &*s.new)).collect();
     for target in &after.targets {
-        // A text that still is a target was one before. Its bytes are at hand without reading the new document again: a
-        // part's are those that were written, or the old ones where it stayed.
-        let old_parts = claim.before.parts(target);
-        let new_parts = after.parts(target);
-        let old_span_of = |start: u64| {
-            new_parts.iter().zip(old_parts).find_map(|(new, old)| match (new, old) {
-                (Part::Text { span: n, .. }, Part::Text { span: o, .. }) if n.start == start => Some(o.clone()),
-                _ => None,
-            })
-        };
-        let mut read = |span: Range<u64>| match (written.get(&span.start), old_span_of(span.start)) {
-            (Some(bytes), _) => Ok(bytes.to_vec()),
-            (None, Some(old)) => read_old(old),
-            (None, None) => Err(unproven("a response stands where none stood".into())),
-        };
+        // A text that still is a target was one before. Its bytes are those of the old document with the replacements made:
+        // that these were written has been seen.
+        let mut read = |span: Range<u64>| claim.splices.read_new(span, read_old);
         let again = after.cut(target, &mut read, &unproven)?;
         if !again.parts.is_empty() {
             return Err(unproven(format!(

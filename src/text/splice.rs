@@ -14,6 +14,23 @@ pub struct Splice {
     pub new: Vec<u8>,
 }
 
+impl Splice {
+    /// Only what differs: where the new bytes begin or end as the old ones do, these stay and are not replaced. So a text of
+    /// which the start is kept is replaced by its marker alone. Returns how many bytes stay at the start and at the end.
+    pub fn narrow(&mut self, old: &[u8]) -> (u64, u64) {
+        let same = |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(a, b)| a == b).count();
+        let start = same(&mut old.iter().zip(&self.new));
+        let most = old.len().min(self.new.len()) - start;
+        let end = same(&mut old.iter().rev().zip(self.new.iter().rev()).take(most));
+        self.new.truncate(self.new.len() - end);
+        self.new.drain(..start);
+        self.new.shrink_to_fit();
+        let (start, end) = (start as u64, end as u64);
+        self.range = self.range.start + start..self.range.end - end;
+        (start, end)
+    }
+}
+
 /// Replacements of one document, in order, none touching what another one touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Splices {
@@ -74,6 +91,40 @@ impl Splices {
             shift += i128::from(len) - i128::from(s.range.end - s.range.start);
             start..start + len
         })
+    }
+
+    /// Bytes of the new document, given a way to read the old one.
+    ///
+    /// # Errors
+    /// What `read_old` returns.
+    pub fn read_new<E>(
+        &self,
+        wanted: Range<u64>,
+        read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, E> {
+        let mut bytes = Vec::new();
+        // How far the new document is given: its offset, and the old one's there.
+        let (mut new_at, mut old_at) = (0, 0);
+        let mut take = |piece: Range<u64>, old: Result<u64, &[u8]>| {
+            let (from, to) = (piece.start.max(wanted.start), piece.end.min(wanted.end));
+            if from < to {
+                let (skip, len) = (from - piece.start, to - from);
+                match old {
+                    Ok(old) => bytes.extend(read_old(old + skip..old + skip + len)?),
+                    Err(new) => bytes.extend(new.iter().skip(skip as usize).take(len as usize)),
+                }
+            }
+            Ok(())
+        };
+        for splice in &self.splices {
+            let start = new_at + (splice.range.start - old_at);
+            take(new_at..start, Ok(old_at))?;
+            new_at = start + splice.new.len() as u64;
+            take(start..new_at, Err(&splice.new))?;
+            old_at = splice.range.end;
+        }
+        take(new_at..u64::MAX, Ok(old_at))?;
+        Ok(bytes)
     }
 
     /// Copies the old document to `out` with the replacements made. Returns the bytes written.
@@ -231,6 +282,23 @@ mod tests {
             let n = all.apply(&mut &old[..], &mut out).unwrap();
             prop_assert_eq!(&out, &expected);
             prop_assert_eq!(Some(n), all.new_len(old.len() as u64));
+            let mut part = |r: Range<u64>| Ok::<_, ()>(old[r.start as usize..r.end as usize].to_vec());
+            let (from, to) = (n / 3, n - n / 4);
+            prop_assert_eq!(all.read_new(from..to, &mut part).unwrap(), &out[from as usize..to as usize]);
+            // Narrowed, they come to the same.
+            let mut stays = Vec::new();
+            let narrow = all.iter().map(|s| {
+                let mut narrow = s.clone();
+                stays.push(narrow.narrow(&old[s.range.start as usize..s.range.end as usize]));
+                narrow
+            });
+            let narrow = Splices::new(narrow.collect()).unwrap();
+            let mut same = Vec::new();
+            narrow.apply(&mut &old[..], &mut same).unwrap();
+            prop_assert_eq!(&same, &out);
+            for ((r, (before, after)), whole) in narrow.new_ranges().zip(stays).zip(all.new_ranges()) {
+                prop_assert_eq!(r.start - before..r.end + after, whole);
+            }
             for (s, r) in all.iter().zip(all.new_ranges()) {
                 prop_assert_eq!(&out[r.start as usize..r.end as usize], &s.new[..]);
             }
