@@ -33,7 +33,7 @@ pub struct Budget {
 #[must_use]
 pub fn budget(members: &[Member], ceiling: Option<u64>) -> Budget {
     let fits = |level| ceiling.is_none_or(|ceiling| total(members, level) <= u128::from(ceiling));
-    let level = if fits(None) { None } else { Some(greatest(|level| fits(Some(level)))) };
+    let level = if fits(None) { None } else { Some(greatest(LEAST, |level| fits(Some(level)))) };
     Budget {
         level,
         allowances: members.iter().map(|m| m.held(level).filter(|held| m.size > *held)).collect(),
@@ -57,10 +57,10 @@ fn total(members: &[Member], level: Option<u64>) -> u128 {
     members.iter().map(|m| u128::from(m.planned(level))).sum()
 }
 
-/// The greatest level that fits, which is never below [`LEAST`], whether that fits or not. The sum grows with the level, so
+/// The greatest level that fits, which is never below `least`, whether that fits or not. The sum grows with the level, so
 /// halving finds it.
-fn greatest(fits: impl Fn(u64) -> bool) -> u64 {
-    let (mut level, mut top) = (LEAST, u64::MAX);
+pub(super) fn greatest(least: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut level, mut top) = (least, u64::MAX);
     while level < top {
         let middle = level + (top - level).div_ceil(2);
         if fits(middle) {

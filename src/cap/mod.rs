@@ -6,4 +6,6 @@ pub mod batch;
 pub mod limits;
 pub mod marker;
 pub mod plan;
+pub mod policy;
 pub mod size;
+pub mod window;
