@@ -277,7 +277,8 @@ impl Scan<'_> {
     /// Whether a file's size alone shows that nothing in it is over a limit: decoded text is never longer than stored text.
     fn too_small(&mut self, real: &Path, entry: &DirEntry) -> bool {
         let mut candidates = self.formats.iter().filter(|f| f.candidate(real)).peekable();
-        if candidates.peek().is_none() || candidates.any(|f| !f.small_is_clean()) {
+        // A small file may unpack to a large one.
+        if candidates.peek().is_none() || candidates.any(|f| !f.small_is_clean() || f.packed(real)) {
             return false;
         }
         let len = entry.metadata().map(|m| m.len()).ok();
@@ -300,9 +301,9 @@ impl Scan<'_> {
         if candidates.is_empty() {
             return Ok(candidates);
         }
-        let source = Source::open(real)?;
-        let mut head = vec![0; HEAD.min(usize::try_from(source.stamp().size).unwrap_or(HEAD))];
-        source.read_at(0, &mut head)?;
+        let packed = candidates.iter().any(|f| f.packed(real));
+        let source = if packed { Source::open_packed(real)? } else { Source::open(real)? };
+        let head = source.head(HEAD)?;
         candidates.retain(|f| f.claims(&Probe { path: real, head: &head }));
         Ok(candidates)
     }

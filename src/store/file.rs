@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::packed::Packed;
 use super::sys::{self, Dir};
 use crate::error::{Error, Result};
 use crate::text::splice::Skip;
@@ -53,11 +55,20 @@ pub struct Source {
     full: PathBuf,
     dir: Dir,
     name: OsString,
-    file: File,
+    file: Arc<File>,
     stamp: Stamp,
+    packed: Option<Packed>,
 }
 
 impl Source {
+    /// Opens a regular file that is stored as a Zstandard stream. What is said of [`Source::open`] holds.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn open_packed(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Source { packed: Some(Packed::default()), ..Self::open(path)? })
+    }
+
     /// Opens a regular file. The last component may not be a symbolic link: resolve it first where one is allowed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -83,7 +94,8 @@ impl Source {
         if !sys::is_regular(stamp.mode) {
             return Err(refused(format!("{}, not a regular file", sys::kind(stamp.mode))));
         }
-        Ok(Source { path: path.to_owned(), full: full_path(path), dir, name: name.to_owned(), file, stamp })
+        let (full, name, file) = (full_path(path), name.to_owned(), Arc::new(file));
+        Ok(Source { path: path.to_owned(), full, dir, name, file, stamp, packed: None })
     }
 
     /// The path as it was given.
@@ -110,7 +122,7 @@ impl Source {
         self.stamp
     }
 
-    /// All bytes: exactly as many as the stamp says.
+    /// All stored bytes: exactly as many as the stamp says.
     pub fn read_all(&self) -> Result<Vec<u8>> {
         let len = usize::try_from(self.stamp.size)
             .map_err(|_| Error::Refused { path: self.path.clone(), why: "larger than the memory".into() })?;
@@ -125,7 +137,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Fills the buffer from an offset.
+    /// Fills the buffer with stored bytes from an offset.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -138,7 +150,7 @@ impl Source {
         Ok(())
     }
 
-    /// Reads from the start, at its own offset, no further than the stamp's size.
+    /// Reads stored bytes from the start, at its own offset, no further than the stamp's size.
     #[must_use]
     pub fn reader(&self) -> SourceReader<'_> {
         SourceReader { file: &self.file, at: 0, end: self.stamp.size }
@@ -165,6 +177,14 @@ impl Source {
 
     pub(super) fn file(&self) -> &File {
         &self.file
+    }
+
+    pub(super) fn shared_file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    pub(super) fn packed(&self) -> Option<&Packed> {
+        self.packed.as_ref()
     }
 }
 
