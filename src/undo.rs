@@ -301,7 +301,8 @@ impl Undo<'_> {
             let there = cut.new.end <= work.before.len
                 && <[u8; 32]>::from(Sha256::digest(work.span(cut.new.clone())?)) == cut.new_sha256;
             if as_left || (there && !gone.contains(&cut.record)) {
-                splices.push((Splice { range: cut.new.clone(), new: Vec::new() }, cut));
+                // Nothing was there before a repair, and blanks before an undo.
+                splices.push((Splice { range: cut.new.clone(), new: backup.span(cut.old.clone())? }, cut));
             }
         }
         if splices.is_empty() {

@@ -200,6 +200,10 @@ impl<'a> SourceReader<'a> {
     pub(super) fn of(file: &'a File, range: std::ops::Range<u64>) -> Self {
         SourceReader { file, at: range.start, end: range.end }
     }
+
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
 }
 
 impl Read for SourceReader<'_> {

@@ -22,9 +22,9 @@ use crate::verify::Written;
 pub(super) const MOST: u64 = 4 << 30;
 /// The longest line of what it unpacks to, for a line is held in memory.
 pub(super) const LONGEST: u64 = 512 << 20;
-/// From here on, what unpacks to [`RATIO`] times its stored size is unpacked to the end before anything is made of it.
+/// From here on, what unpacks to [`RATIO`] times the stored bytes it came from is unpacked to the end before more is made of it.
 const SUSPICIOUS: u64 = 64 << 20;
-const RATIO: u64 = 64;
+const RATIO: u64 = 32;
 /// The largest window, as a power of two: what every decoder takes that was not told otherwise. It is held in memory.
 const WINDOW: u32 = 27;
 /// What Codex compresses with.
@@ -194,10 +194,10 @@ pub(super) struct Guard<'a> {
 
 impl Guard<'_> {
     /// Comes before a piece is given out.
-    pub(super) fn pass(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn pass(&mut self, reader: &Contents<'_>, bytes: &[u8]) -> Result<()> {
         let Some(packed) = self.source.packed() else { return Ok(()) };
         self.at += bytes.len() as u64;
-        if !self.sound && self.at > SUSPICIOUS && self.at / RATIO > self.source.stamp().size {
+        if !self.sound && self.at > SUSPICIOUS && self.at / RATIO > reader.stored() {
             if packed.len.get().is_none() {
                 self.source.measure()?;
             }
@@ -226,6 +226,16 @@ pub enum Contents<'a> {
     Plain(SourceReader<'a>),
     /// They are packed.
     Packed(Box<Unpacked<SourceReader<'a>>>),
+}
+
+impl Contents<'_> {
+    /// How many stored bytes were read.
+    fn stored(&self) -> u64 {
+        match self {
+            Contents::Plain(reader) => reader.at(),
+            Contents::Packed(reader) => reader.decoder.get_ref().get_ref().at(),
+        }
+    }
 }
 
 impl Read for Contents<'_> {

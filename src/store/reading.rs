@@ -27,7 +27,7 @@ impl Source {
                 }
                 Ok(n) => {
                     let chunk = buffer.get(..n).unwrap_or_default();
-                    guard.pass(chunk)?;
+                    guard.pass(&reader, chunk)?;
                     take(chunk);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
