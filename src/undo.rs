@@ -146,7 +146,10 @@ fn find(which: &Which, vault: &Path) -> Result<(Run, Option<u64>)> {
             let runs = journal::runs(vault)?;
             let changed = |run: &&Run| {
                 run.kind == Kind::Fix
-                    && run.documents.iter().any(|(i, outcome)| *outcome == Outcome::Done && standing(i).starts_with(&real))
+                    && run
+                        .documents
+                        .iter()
+                        .any(|(i, outcome)| *outcome == Outcome::Done && standing(i).starts_with(&real))
             };
             let run = runs.iter().rfind(changed).cloned();
             run.map(|run| (run, None)).ok_or_else(|| {

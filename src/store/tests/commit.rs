@@ -219,8 +219,9 @@ fn a_dry_run_touches_nothing_and_refuses_the_same() {
     }
     drop(writer);
     drop(alone);
-    let disprove =
-        |_: &mut dyn Written| -> Result<Verified> { Err(Error::Unproven { path: bench.doc.clone(), what: "no".into() }) };
+    let disprove = |_: &mut dyn Written| -> Result<Verified> {
+        Err(Error::Unproven { path: bench.doc.clone(), what: "no".into() })
+    };
     let unproven = Dry::default().commit(Change { prove: &disprove, ..change(&source, &splices) });
     assert!(matches!(unproven, Err(Error::Unproven { .. })));
     std::fs::hard_link(&bench.doc, bench.root.path().join("other")).unwrap();
