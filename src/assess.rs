@@ -152,6 +152,15 @@ impl Assessment {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// Where a target's first text starts.
+    #[must_use]
+    pub fn start(&self, target: &Target) -> Option<u64> {
+        self.parts(target).iter().find_map(|part| match part {
+            Part::Text { span, .. } => Some(span.start),
+            Part::Opaque { .. } => None,
+        })
+    }
+
     /// What is broken, and whether that makes the whole stream impossible to understand.
     pub fn broken(&self) -> impl Iterator<Item = &Broken> {
         self.located.broken.iter()

@@ -241,13 +241,17 @@ impl Repair<'_> {
         report.findings = tell::findings(&work.before);
         report.bytes = work.before.len;
         let mut pairs: Vec<(Splice, Cut, (u64, u64))> = Vec::new();
-        for ((id, target), finding) in (number..).zip(&work.before.targets).zip(&mut report.findings) {
+        let mut notes = Vec::new();
+        // Read in the order they stand in: of a packed document that is one pass.
+        let mut turns: Vec<_> = (number..).zip(&work.before.targets).zip(&mut report.findings).collect();
+        turns.sort_by_key(|((_, target), _)| work.before.start(target));
+        for ((id, target), finding) in turns {
             let done = work.before.cut(target, &mut |span| work.span(span), &|what| work.unproven(what))?;
             finding.delivered = Some(done.delivered);
             let batch_over = finding.kind == Kind::Response && finding.batch.is_some_and(|b| b.still_over);
             finding.still_over = done.delivered > target.held.limit || batch_over;
             finding.hunks = self.hunks(&done);
-            report.notes.extend(self.sidecar(document, finding, target, &done));
+            notes.extend(self.sidecar(document, finding, target, &done).map(|note| (id, note)));
             pairs.extend(done.parts.into_iter().map(|part| {
                 let cut = journal_cut(id, &work.before, target, &part);
                 let mut splice = Splice { range: part.span, new: part.cut.literal };
@@ -255,6 +259,8 @@ impl Repair<'_> {
                 (splice, cut, stays)
             }));
         }
+        notes.sort_by_key(|(id, _)| *id);
+        report.notes.extend(notes.into_iter().map(|(_, note)| note));
         if self.conversation.etiquette.pads {
             pad(&work.before, &mut pairs);
         }
@@ -278,7 +284,7 @@ impl Repair<'_> {
             return Ok(());
         }
         report.bytes_after = splices.new_len(work.before.len);
-        let change = Replacement { splices: &splices, goal: Goal::WithinLimits, times: time, cuts };
+        let change = Replacement { splices: &splices, whole: None, goal: Goal::WithinLimits, times: time, cuts };
         let commit = work.commit(store, change, lock, self.options.min_idle)?;
         if self.writes {
             report.backup = commit.backup;

@@ -136,6 +136,15 @@ impl Error {
         }
     }
 
+    /// The same of a file that is shown under another path.
+    #[must_use]
+    pub(crate) fn shown_as(mut self, shown: &Path) -> Self {
+        if let Error::Broken { path, .. } | Error::Refused { path, .. } = &mut self {
+            shown.clone_into(path);
+        }
+        self
+    }
+
     /// A stable name for the JSON report.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -294,7 +294,9 @@ impl Scan<'_> {
     /// Whether a file's size alone shows that nothing in it is over a limit: decoded text is never longer than stored text.
     fn too_small(&mut self, entry: &DirEntry, real: &dyn Fn(&Path) -> PathBuf) -> bool {
         let mut likely = self.formats.iter().filter(|f| ends_as(entry.file_name(), f.endings()));
-        if likely.any(|f| !f.small_is_clean() && f.candidate(&real(entry.path()))) {
+        // A small file may unpack to a large one.
+        let looks = |f: &dyn Format| !f.small_is_clean() || f.packed(entry.path());
+        if likely.any(|f| looks(*f) && f.candidate(&real(entry.path()))) {
             return false;
         }
         let Ok(len) = entry.metadata().map(|m| m.len()) else { return false };
@@ -317,9 +319,9 @@ impl Scan<'_> {
         if candidates.is_empty() {
             return Ok(candidates);
         }
-        let source = Source::open(real)?;
-        let mut head = vec![0; HEAD.min(usize::try_from(source.stamp().size).unwrap_or(HEAD))];
-        source.read_at(0, &mut head)?;
+        let packed = candidates.iter().any(|f| f.packed(real));
+        let source = if packed { Source::open_packed(real)? } else { Source::open(real)? };
+        let head = source.head(HEAD)?;
         candidates.retain(|f| f.claims(&Probe { path: real, head: &head }));
         Ok(candidates)
     }

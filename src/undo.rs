@@ -146,7 +146,10 @@ fn find(which: &Which, vault: &Path) -> Result<(Run, Option<u64>)> {
             let runs = journal::runs(vault)?;
             let changed = |run: &&Run| {
                 run.kind == Kind::Fix
-                    && run.documents.iter().any(|(i, outcome)| *outcome == Outcome::Done && i.path.starts_with(&real))
+                    && run
+                        .documents
+                        .iter()
+                        .any(|(i, outcome)| *outcome == Outcome::Done && standing(i).starts_with(&real))
             };
             let run = runs.iter().rfind(changed).cloned();
             run.map(|run| (run, None)).ok_or_else(|| {
@@ -154,6 +157,12 @@ fn find(which: &Which, vault: &Path) -> Result<(Run, Option<u64>)> {
             })
         }
     }
+}
+
+/// Where a document is now: under the name that the run knew, or the other one that its agent may have given it since.
+fn standing(intent: &Intent) -> PathBuf {
+    let renamed = || format::named(&intent.format)?.renamed(&intent.path).filter(|path| Disk.is_file(path));
+    if Disk.is_file(&intent.path) { None } else { renamed() }.unwrap_or_else(|| intent.path.clone())
 }
 
 fn real(path: &Path) -> PathBuf {
@@ -176,8 +185,9 @@ fn conversations<'r>(
             }));
             continue;
         };
-        let etiquette = format.conversation(&intent.path, &Disk, &options.places);
-        let key = etiquette.streams.first().map_or_else(|| intent.path.clone(), |s| s.path.clone());
+        let path = standing(intent);
+        let etiquette = format.conversation(&path, &Disk, &options.places);
+        let key = etiquette.streams.first().map_or_else(|| path.clone(), |s| s.path.clone());
         let (_, intents) = groups.entry(key).or_insert_with(|| {
             let documents = etiquette.streams.iter().map(|s| Document {
                 shown: s.path.clone(),
@@ -187,7 +197,7 @@ fn conversations<'r>(
             });
             (Conversation { format, documents: documents.collect(), etiquette: etiquette.clone() }, HashMap::new())
         });
-        intents.insert(intent.path.clone(), intent);
+        intents.insert(path, intent);
     }
     let wanted = |intents: &HashMap<PathBuf, &Intent>| match which {
         Which::Run(_) => true,
@@ -294,7 +304,8 @@ impl Undo<'_> {
             let there = cut.new.end <= work.before.len
                 && <[u8; 32]>::from(Sha256::digest(work.span(cut.new.clone())?)) == cut.new_sha256;
             if as_left || (there && !gone.contains(&cut.record)) {
-                splices.push((Splice { range: cut.new.clone(), new: Vec::new() }, cut));
+                // Nothing was there before a repair, and blanks before an undo.
+                splices.push((Splice { range: cut.new.clone(), new: backup.span(cut.old.clone())? }, cut));
             }
         }
         if splices.is_empty() {
@@ -309,10 +320,11 @@ impl Undo<'_> {
         for (cut, range) in cuts.iter_mut().zip(splices.new_ranges()) {
             cut.new = range;
         }
+        let whole = Some(&backup.object).filter(|_| as_left && intent.packed);
         let goal = if as_left { Goal::Exactly(intent.old.sha256) } else { Goal::SameShape };
         let commit = work.commit(
             self.store,
-            Replacement { splices: &splices, goal, times: time, cuts },
+            Replacement { splices: &splices, whole, goal, times: time, cuts },
             lock,
             self.options.min_idle,
         )?;

@@ -16,15 +16,24 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::text::splice::{Skip, Splices};
 
+/// A new document to be proven: its contents, read once from the first byte to the last.
+pub trait Written: Read {
+    /// Where the contents are stored in another form: the hash and the number of the stored bytes they came from, once all of
+    /// them were read.
+    fn stored(&self) -> Option<([u8; 32], u64)>;
+}
+
 /// Says that a new document was proven. Only this module can make one, and only with one can a document be replaced.
 #[derive(Debug)]
 pub struct Verified {
     sha256: [u8; 32],
     len: u64,
+    contents: [u8; 32],
 }
 
 impl Verified {
-    /// The hash of the bytes that were proven.
+    /// The hash of the stored bytes that were proven. Where they are packed: of those that were unpacked for the proof, in the
+    /// same pass.
     #[must_use]
     pub fn sha256(&self) -> [u8; 32] {
         self.sha256
@@ -36,10 +45,23 @@ impl Verified {
         self.len
     }
 
+    /// The hash of the contents that were proven: the same one, unless they are packed.
+    #[must_use]
+    pub fn contents_sha256(&self) -> [u8; 32] {
+        self.contents
+    }
+
+    /// For tests of the store alone.
+    #[cfg(test)]
+    pub(crate) fn unproven_packed(sha256: [u8; 32], len: u64, contents: &[u8]) -> Self {
+        Verified { sha256, len, contents: Sha256::digest(contents).into() }
+    }
+
     /// For tests of the store alone.
     #[cfg(test)]
     pub(crate) fn unproven(bytes: &[u8]) -> Self {
-        Verified { sha256: Sha256::digest(bytes).into(), len: bytes.len() as u64 }
+        let sha256 = Sha256::digest(bytes).into();
+        Verified { sha256, len: bytes.len() as u64, contents: sha256 }
     }
 }
 
@@ -68,7 +90,7 @@ pub struct Claim<'a> {
 pub enum Goal {
     /// Within every limit, as far as the cutter goes.
     WithinLimits,
-    /// These very bytes.
+    /// These very bytes, as they are stored.
     Exactly([u8; 32]),
     /// Nothing more.
     SameShape,
@@ -81,7 +103,7 @@ pub enum Goal {
 pub fn prove(
     claim: &Claim<'_>,
     old: &mut dyn Skip,
-    new: &mut dyn Read,
+    new: &mut dyn Written,
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<Verified> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
@@ -95,7 +117,8 @@ pub fn prove(
         Differs::At(at) => unproven(format!("the new file is not the old one outside of the cuts, at byte {at}")),
         Differs::Io(e) => Error::io(claim.path, "read it back")(e),
     })?;
-    let sha256: [u8; 32] = hasher.finalize().into();
+    let contents: [u8; 32] = hasher.finalize().into();
+    let (sha256, len) = new.stored().unwrap_or((contents, len));
     let after = reading.finish(claim.limits, claim.live_only);
     if let Some(what) = assess::difference(&claim.before.located, &after.located) {
         return Err(unproven(what));
@@ -106,7 +129,7 @@ pub fn prove(
         Goal::Exactly(_) => return Err(unproven("the result is not the original".into())),
         Goal::WithinLimits => settled(claim, &after, read_old)?,
     }
-    Ok(Verified { sha256, len })
+    Ok(Verified { sha256, len, contents })
 }
 
 /// Planning again must yield nothing: what is still over a limit is so because the cutter cannot make it smaller.
@@ -116,7 +139,10 @@ fn settled(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<()> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
-    for target in &after.targets {
+    // In the order they stand in: of a packed document they are read in one pass.
+    let mut targets: Vec<_> = after.targets.iter().collect();
+    targets.sort_by_key(|target| after.start(target));
+    for target in targets {
         // A text that still is a target was one before. Its bytes are those of the old document with the replacements made:
         // that these were written has been seen.
         let mut read = |span: Range<u64>| claim.splices.read_new(span, read_old);

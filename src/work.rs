@@ -49,11 +49,11 @@ impl<'a> Work<'a> {
         limits: Limits,
         live_only: bool,
     ) -> Result<Self> {
-        let source = open(document)?;
+        let source = open(conversation, document)?;
         let asides: Vec<(PathBuf, Vec<u8>)> =
             document.asides.iter().filter_map(|path| Some((path.clone(), Disk.read(path)?))).collect();
         let mut reading = Reading::new(conversation.format, &document.real, asides.iter().map(|(p, b)| (&**p, &**b)));
-        source.each_chunk(&mut |chunk| reading.push(chunk))?;
+        source.each_chunk(&mut |chunk| reading.push(chunk)).map_err(|e| e.shown_as(&document.shown))?;
         let before = reading.finish(&limits, live_only);
         if let Some(broken) = before.broken().find(|b| b.whole) {
             let (line, column) = source.position(broken.at)?;
@@ -74,8 +74,9 @@ impl<'a> Work<'a> {
         thorough: bool,
     ) -> Result<Self> {
         let format = conversation.format;
-        if !thorough && format.framing() == Framing::Lines {
-            let source = open(document)?;
+        // What is packed cannot be read from its end.
+        if !thorough && format.framing() == Framing::Lines && !format.packed(&document.real) {
+            let source = open(conversation, document)?;
             let ceiling = limits.ceiling().value.bytes();
             if skim::nothing_over(&source, format.seams(), limits.smallest(), ceiling)? {
                 let before = Assessment::skimmed(source.stamp().size, &limits);
@@ -101,23 +102,21 @@ impl<'a> Work<'a> {
         closed: Closed,
         live_only: bool,
     ) -> Result<Self> {
-        let source = open(document)?;
+        let source = open(conversation, document)?;
         if source.stamp() != closed.stamp {
             return Self::read(conversation, document, closed.limits, live_only);
         }
         let Closed { asides, limits, before, .. } = closed;
+        source.assume_len(before.len);
         Ok(Work { conversation, document, source, asides, limits, live_only, before })
     }
 
-    /// Stored bytes of the document.
+    /// Bytes of the document. Of a packed one, ranges that ascend are read in one pass.
     ///
     /// # Errors
     /// What reading returns.
     pub fn span(&self, span: Range<u64>) -> Result<Vec<u8>> {
-        let len = usize::try_from(span.end.saturating_sub(span.start)).unwrap_or(usize::MAX);
-        let mut bytes = vec![0; len];
-        self.source.read_at(span.start, &mut bytes)?;
-        Ok(bytes)
+        self.source.span(span)
     }
 
     /// The error for a result that cannot be right.
@@ -140,7 +139,7 @@ impl<'a> Work<'a> {
         // Two runs on one stream exclude each other. That nothing came before this one has the lock, the store sees: the
         // document must still be the one that was opened.
         let _alone = stream_lock(&self.source)?;
-        let Replacement { splices, goal, times, cuts } = change;
+        let Replacement { splices, whole, goal, times, cuts } = change;
         let claim = Claim {
             format: self.conversation.format,
             path: &self.document.real,
@@ -156,14 +155,19 @@ impl<'a> Work<'a> {
             source: &self.source,
             sha256: None,
             splices,
-            prove: &|new| verify::prove(&proof.borrow(), &mut self.source.reader(), new, &mut |span| self.span(span)),
+            whole,
+            prove: &|new| {
+                let mut old = self.source.contents()?;
+                verify::prove(&proof.borrow(), &mut old, new, &mut |span| self.span(span))
+            },
             times,
-            carry: self.conversation.format.framing() == Framing::Lines,
+            carry: self.conversation.etiquette.appends,
             min_idle: self.conversation.etiquette.lock.is_none().then_some(min_idle),
             lock,
             entry: IntentInfo {
                 format: self.conversation.format.about().name.to_owned(),
                 conversation: self.conversation.etiquette.id.clone(),
+                packed: self.conversation.format.packed(&self.document.real),
                 cuts,
             },
         })
@@ -179,8 +183,10 @@ impl skim::Bytes for Source {
     }
 }
 
-fn open(document: &Document) -> Result<Source> {
-    Source::open(&document.real).map_err(|e| match e {
+fn open(conversation: &Conversation, document: &Document) -> Result<Source> {
+    let packed = conversation.format.packed(&document.real);
+    let opened = if packed { Source::open_packed(&document.real) } else { Source::open(&document.real) };
+    opened.map_err(|e| match e {
         Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Error::Changed { path: document.shown.clone(), what: "vanished" }
         }
@@ -203,6 +209,8 @@ pub struct Closed {
 pub struct Replacement<'a> {
     /// The bytes.
     pub splices: &'a Splices,
+    /// See [`Change::whole`].
+    pub whole: Option<&'a Source>,
     /// What the result must be.
     pub goal: Goal,
     /// What becomes of the modification time.

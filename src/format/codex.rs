@@ -31,7 +31,8 @@ use super::{About, Etiquette, Format, Framing, Locator, Lock, Look, Places, Prob
 /// Codex's rollouts.
 pub struct Codex;
 
-/// Rollouts that were not used for a week; the store hands out what is in them.
+/// Rollouts that were not used for a week. What is in them is what a plain one holds, and is there again when the thread is
+/// resumed, so `thread_history` goes on with the byte offsets of the unpacked lines: these are padded too.
 const COLD: &str = ".jsonl.zst";
 const PLAIN: &str = ".jsonl";
 const LOCKS: &str = "thread-writer-locks";
@@ -46,8 +47,8 @@ impl Format for Codex {
             name: "codex",
             agent: "Codex",
             places: "`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl` and `~/.codex/archived_sessions/`",
-            reads: "plain rollouts; compressed ones (`.jsonl.zst`) are reported and left",
-            writes: "the rollout; each line keeps its length, so that the byte offsets of `thread_history` stay right",
+            reads: "rollouts, plain and compressed (`.jsonl.zst`)",
+            writes: "the rollout, compressed again where it was; each line keeps its length, so that the byte offsets of `thread_history` stay right",
         }
     }
 
@@ -76,6 +77,19 @@ impl Format for Codex {
 
     fn seams(&self) -> Option<&dyn super::Seams> {
         Some(&super::seams::CODEX)
+    }
+
+    fn packed(&self, path: &Path) -> bool {
+        path.extension().is_some_and(|extension| extension == "zst")
+    }
+
+    fn renamed(&self, path: &Path) -> Option<PathBuf> {
+        let name = path.file_name()?.to_str()?;
+        let other = match name.strip_suffix(COLD) {
+            Some(stem) => format!("{stem}{PLAIN}"),
+            None => format!("{}{COLD}", name.strip_suffix(PLAIN)?),
+        };
+        Some(path.with_file_name(other))
     }
 
     fn matters(&self, record: &[u8]) -> bool {

@@ -124,6 +124,14 @@ pub trait Format: Sync {
     fn claims(&self, probe: &Probe<'_>) -> bool;
     /// How its documents are divided.
     fn framing(&self) -> Framing;
+    /// Whether the document of this path is stored as a Zstandard stream: then its records are in what that unpacks to.
+    fn packed(&self, _path: &Path) -> bool {
+        false
+    }
+    /// The other name that the agent may have given a stream since: it packs or unpacks what it keeps.
+    fn renamed(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
     /// Whether a record can be a call, a response, a copy of one, or something that tells live from dead. A quick look at
     /// the bytes: `false` only where that is certain, so that the record need not be parsed.
     fn matters(&self, _record: &[u8]) -> bool {

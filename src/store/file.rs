@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use super::packed::Packed;
 use super::sys::{self, Dir};
 use crate::error::{Error, Result};
 use crate::text::splice::Skip;
@@ -55,11 +56,20 @@ pub struct Source {
     full: OnceLock<PathBuf>,
     dir: Dir,
     name: OsString,
-    file: File,
+    file: Arc<File>,
     stamp: Stamp,
+    packed: Option<Packed>,
 }
 
 impl Source {
+    /// Opens a regular file that is stored as a Zstandard stream. What is said of [`Source::open`] holds.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn open_packed(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Source { packed: Some(Packed::default()), ..Self::open(path)? })
+    }
+
     /// Opens a regular file. The last component may not be a symbolic link: resolve it first where one is allowed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -85,7 +95,8 @@ impl Source {
         if !sys::is_regular(stamp.mode) {
             return Err(refused(format!("{}, not a regular file", sys::kind(stamp.mode))));
         }
-        Ok(Source { path: path.to_owned(), full: OnceLock::new(), dir, name: name.to_owned(), file, stamp })
+        let (full, name, file) = (OnceLock::new(), name.to_owned(), Arc::new(file));
+        Ok(Source { path: path.to_owned(), full, dir, name, file, stamp, packed: None })
     }
 
     /// The path as it was given.
@@ -112,7 +123,7 @@ impl Source {
         self.stamp
     }
 
-    /// All bytes: exactly as many as the stamp says.
+    /// All stored bytes: exactly as many as the stamp says.
     pub fn read_all(&self) -> Result<Vec<u8>> {
         let len = usize::try_from(self.stamp.size)
             .map_err(|_| Error::Refused { path: self.path.clone(), why: "larger than the memory".into() })?;
@@ -127,7 +138,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Fills the buffer from an offset.
+    /// Fills the buffer with stored bytes from an offset.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -140,7 +151,7 @@ impl Source {
         Ok(())
     }
 
-    /// Reads from the start, at its own offset, no further than the stamp's size.
+    /// Reads stored bytes from the start, at its own offset, no further than the stamp's size.
     #[must_use]
     pub fn reader(&self) -> SourceReader<'_> {
         SourceReader { file: &self.file, at: 0, end: self.stamp.size }
@@ -168,6 +179,14 @@ impl Source {
     pub(super) fn file(&self) -> &File {
         &self.file
     }
+
+    pub(super) fn shared_file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    pub(super) fn packed(&self) -> Option<&Packed> {
+        self.packed.as_ref()
+    }
 }
 
 /// Reads a file at an offset of its own, up to an end. See [`Source::reader`].
@@ -181,6 +200,10 @@ pub struct SourceReader<'a> {
 impl<'a> SourceReader<'a> {
     pub(super) fn of(file: &'a File, range: std::ops::Range<u64>) -> Self {
         SourceReader { file, at: range.start, end: range.end }
+    }
+
+    pub(super) fn at(&self) -> u64 {
+        self.at
     }
 }
 

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::file::{Source, SourceReader};
+use super::file::Source;
 use super::journal::{Content, Intent, Journal};
 use super::late::{Replaced, Sweep};
 use super::lock::{idle, leased};
 use super::object::{Hold, hash};
+use super::packed::{self, Contents, ReadBack};
 use super::replace::Draft;
 use super::swap::{Order, Swapped, Ways, one_name};
 use super::vault::{Object, Vault};
@@ -141,11 +142,11 @@ impl FileStore {
         let source = change.source;
         let draft_path = source.path().with_file_name(&intent.draft);
         let mut draft = Draft::create(source, intent.draft.as_os_str())?;
-        let mut old = Tee::new(source);
-        let written = change.splices.apply(&mut old, &mut draft);
+        let mut old = Tee::new(source)?;
+        let written = packed::copy(&mut *packed::stored(change, &mut old)?, &mut draft);
         old.settle(source, &draft_path, "write", written)?;
         let sealed = draft.finish(change.times)?;
-        let verified = (change.prove)(&mut sealed.reader())?;
+        let verified = (change.prove)(&mut ReadBack::of(source, sealed.reader())?)?;
         if sealed.content() != intent.new {
             return Err(source.changed("changed"));
         }
@@ -225,7 +226,8 @@ impl Store for Dry {
         {
             return Err(source.changed("changed"));
         }
-        let verified = (change.prove)(&mut change.splices.reader(&mut source.reader()))?;
+        let mut old = source.contents()?;
+        let verified = (change.prove)(&mut ReadBack::of(source, packed::stored(&change, &mut old)?)?)?;
         if (verified.sha256(), verified.size()) != (new.sha256, new.len) {
             let what = "the bytes that were proven are not those that would be written".into();
             return Err(Error::Unproven { path: source.path().to_owned(), what });
@@ -258,10 +260,10 @@ fn just_changed(source: &Source, min_idle: Duration) -> Error {
 /// The new bytes as they will be.
 fn foresee(change: &Change<'_>) -> Result<Content> {
     let source = change.source;
-    let mut old = Tee::new(source);
-    let hashed = hash(change.splices.reader(&mut old));
+    let mut old = Tee::new(source)?;
+    let hashed = hash(packed::stored(change, &mut old)?);
     let (sha256, len) = old.settle(source, source.path(), "read", hashed)?;
-    if old.len != source.stamp().size {
+    if change.whole.is_none() && old.len != source.contents_len()? {
         return Err(source.changed("changed"));
     }
     Ok(Content { sha256, len })
@@ -273,17 +275,17 @@ fn content(source: &Source) -> Result<Content> {
     if len == source.stamp().size { Ok(Content { sha256, len }) } else { Err(source.changed("changed")) }
 }
 
-/// The source's bytes, counted as they go by.
+/// The source's contents, counted as they go by.
 struct Tee<'a> {
-    reader: SourceReader<'a>,
+    reader: Contents<'a>,
     len: u64,
     /// Whether it was here that an error came up.
     failed: bool,
 }
 
 impl<'a> Tee<'a> {
-    fn new(source: &'a Source) -> Self {
-        Tee { reader: source.reader(), len: 0, failed: false }
+    fn new(source: &'a Source) -> Result<Self> {
+        Ok(Tee { reader: source.contents()?, len: 0, failed: false })
     }
 
     /// Says what an error was about: the source's own reading, its end come too early, or else `path`.

@@ -103,6 +103,10 @@ pub struct Intent {
     pub draft: PathBuf,
     /// Whether the vault has the old bytes.
     pub backup: bool,
+    /// Whether the document is stored as a Zstandard stream. What its cuts say is of what it unpacks to; `old` and `new` are of
+    /// the stored bytes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packed: bool,
     /// The cuts.
     pub cuts: Vec<Cut>,
 }
@@ -221,6 +225,7 @@ impl Journal {
             new,
             draft: format!("{DRAFT}{run}-{document}").into(),
             backup,
+            packed: info.packed,
             cuts: info.cuts,
         };
         file.append(&Record::Intent(intent.clone()))?;

@@ -4,7 +4,6 @@
 //! ([`FileStore`]), or goes through the same checks and the same proof and writes nothing ([`Dry`]). The store never
 //! sees a limit or an agent's shape.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::error::Result;
 use crate::text::splice::Splices;
-use crate::verify::Verified;
+use crate::verify::{Verified, Written};
 
 pub mod file;
 mod files;
@@ -22,6 +21,7 @@ pub mod lease;
 pub mod lock;
 pub mod look;
 mod object;
+mod packed;
 pub mod reading;
 pub mod recover;
 pub mod replace;
@@ -40,6 +40,7 @@ pub use files::{Dry, FileStore, Finish, Options};
 pub use late::Replaced;
 pub use lock::AgentLock;
 pub use object::Hold;
+pub use packed::{Contents, Unpacked};
 pub use replace::Times;
 
 use journal::Cut;
@@ -61,10 +62,13 @@ pub struct Change<'a> {
     /// The hash of the bytes that were measured, where it is known. That the document is still the one that was opened is
     /// seen from its times in any case.
     pub sha256: Option<[u8; 32]>,
-    /// The replacements.
+    /// The replacements, of the document's contents.
     pub splices: &'a Splices,
-    /// The proof, over the new bytes as they were written (dry: as they would be).
-    pub prove: &'a dyn Fn(&mut dyn Read) -> Result<Verified>,
+    /// Of a packed document: one whose stored bytes become the new document's. Without it, what the replacements come to is
+    /// packed anew, and what was once packed otherwise would not come back byte for byte.
+    pub whole: Option<&'a Source>,
+    /// The proof, over the new contents as they were written (dry: as they would be).
+    pub prove: &'a dyn Fn(&mut dyn Written) -> Result<Verified>,
     /// What becomes of the modification time.
     pub times: Times,
     /// Whether lines that a late writer appended to the old file may be carried over to the new one: for JSON lines.
@@ -84,6 +88,8 @@ pub struct IntentInfo {
     pub format: String,
     /// The conversation's id.
     pub conversation: Option<String>,
+    /// Whether the document is stored as a Zstandard stream.
+    pub packed: bool,
     /// The cuts, numbered by the caller: a cut of several parts has one number.
     pub cuts: Vec<Cut>,
 }

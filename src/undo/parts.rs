@@ -26,12 +26,18 @@ pub(super) enum Place {
 impl Places {
     pub(super) fn of(work: &Work<'_>) -> Result<Self> {
         let mut by_content: HashMap<_, VecDeque<_>> = HashMap::new();
+        let mut texts = Vec::new();
         for response in &work.before.located.responses {
             for part in response.parts.iter().chain(response.copies.iter().flat_map(|c| &c.parts)) {
                 let Part::Text { span, .. } = part else { continue };
-                let hash: [u8; 32] = Sha256::digest(work.span(span.clone())?).into();
-                by_content.entry((response.id.clone().unwrap_or_default(), hash)).or_default().push_back(span.clone());
+                texts.push((span, &response.id));
             }
+        }
+        // In the order they stand in, which is that of the cuts.
+        texts.sort_by_key(|(span, _)| span.start);
+        for (span, id) in texts {
+            let hash: [u8; 32] = Sha256::digest(work.span(span.clone())?).into();
+            by_content.entry((id.clone().unwrap_or_default(), hash)).or_default().push_back(span.clone());
         }
         Ok(Places { by_content })
     }
@@ -62,7 +68,7 @@ impl Backup {
             return Err(Error::Refused { path: intent.path.clone(), why });
         }
         let path = vault.path_of(&intent.old.sha256);
-        let object = Source::open(&path)?;
+        let object = if intent.packed { Source::open_packed(&path)? } else { Source::open(&path)? };
         if object.sha256()? != intent.old.sha256 {
             return Err(Error::Backup {
                 path,
@@ -77,10 +83,9 @@ impl Backup {
             path: self.object.path().to_owned(),
             what: "it is shorter than the journal says".into(),
         };
-        let len =
-            span.end.checked_sub(span.start).filter(|_| span.end <= self.object.stamp().size).ok_or_else(short)?;
-        let mut bytes = vec![0; usize::try_from(len).map_err(|_| short())?];
-        self.object.read_at(span.start, &mut bytes)?;
-        Ok(bytes)
+        if span.start > span.end || span.end > self.object.contents_len()? {
+            return Err(short());
+        }
+        self.object.span(span)
     }
 }

@@ -12,6 +12,7 @@ mod fast;
 mod hook;
 mod jp;
 mod lines;
+mod packed;
 mod round;
 mod sandbox;
 mod spelling;

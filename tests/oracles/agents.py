@@ -4,7 +4,7 @@
     tests/oracles/agents.py [--unwedge PATH] [--shared DIR] [--cache DIR] [codex|gemini|qwen]...
     tests/oracles/agents.py --self-test    # repairs that are wrong on purpose; every one of them must be noticed
 
-For people, not for continuous integration: needs Python 3.9, Node 20, npm with access to its registry (the first time), 600 MB of disk
+For people, not for continuous integration: needs Python 3.9, zstd, Node 20, npm with access to its registry (the first time), 600 MB of disk
 and two minutes. DIR of --shared ($UNWEDGE_SHARED, ../shared) holds oracles/agents, whose parts are used: the agents' own released programs,
 installed into DIR of --cache (target/oracles/agents), and a stand-in provider on a loopback port.
 
@@ -88,6 +88,8 @@ class Codex:
         if not extended:                                        # a thread without ordinals is not indexed any further
             return [] if (turns, following) == before else [f"projection: {before} → {turns, following}"]
         problems = [] if len(turns) == len(before[0]) + 1 else [f"projection: {len(before[0])} → {len(turns)} turns"]
+        if not Path(agent.session).exists():
+            return ["projection: the rollout was not unpacked"]
         data = Path(agent.session).read_bytes()
         for start, at, end, to in turns:
             first, last = data[at:].split(b"\n", 1)[0], data[:to].rstrip(b"\n").rsplit(b"\n", 1)[-1]
@@ -167,8 +169,10 @@ class Qwen:
 
 
 def records(path):
-    with open(path, encoding="utf-8") as f:
-        return [json.loads(line) for line in f.read().split("\n") if line.strip()]
+    """Of a session; where it is compressed, what `zstd` unpacks it to."""
+    cold = Path(f"{path}.zst")
+    data = subprocess.run(["zstd", "-dc", str(cold)], check=True, capture_output=True).stdout if cold.exists() else Path(path).read_bytes()
+    return [json.loads(line) for line in data.decode().split("\n") if line.strip()]
 
 
 def ordinal_of(line):
@@ -206,6 +210,16 @@ def indexed(edit):
     return settle
 
 
+def cold(edit):
+    """Compresses the rollout as Codex does with one that is not in use: level 3, streamed, the plain file gone."""
+    def settle(agent):
+        edit(agent)
+        plain = Path(agent.session)
+        Path(f"{plain}.zst").write_bytes(subprocess.run(["zstd", "-q", "-3", "--no-check"], input=plain.read_bytes(), check=True, capture_output=True).stdout)
+        plain.unlink()
+    return settle
+
+
 class Case:
     """How a session comes about, and how it is repaired: by unwedge with these arguments, or by `wrong`."""
 
@@ -222,6 +236,8 @@ CASES = [
     Case("codex", "array with an image", indexed(scenario("big-array"))),
     Case("codex", "array with an image, 8 KB", indexed(scenario("big-array")), ["--size-threshold", "8KB"]),
     Case("codex", "legacy", scenario("legacy"), extended=False),
+    Case("codex", "compressed", cold(indexed(grow))),
+    Case("codex", "compressed, compacted, 4 KB", cold(indexed(scenario("compacted"))), LOW),
     Case("gemini", "grown", grow, prepare=unmask),
     Case("gemini", "grown, 4 KB", grow, LOW),
     Case("gemini", "grown, masked", grow),
@@ -249,8 +265,16 @@ def without_marker(agent):
     agent.set("x" * 63)
 
 
+def cold_shrink(agent):
+    """What a repair without padding would do: unpack, shorten, compress again."""
+    plain = Path(agent.session)
+    plain.write_bytes(subprocess.run(["zstd", "-dc", f"{plain}.zst"], check=True, capture_output=True).stdout)
+    cold(scenario("shrink"))(agent)
+
+
 PLANTS = [
     Case("codex", "a repair that moves later records", indexed(grow), wrong=scenario("shrink"), expected="projection"),
+    Case("codex", "a compressed rollout whose later records move", cold(indexed(grow)), wrong=cold_shrink, expected="projection"),
     Case("codex", "text without a marker", indexed(grow), wrong=without_marker, expected="text"),
     Case("gemini", "one of two copies", grow, prepare=unmask, wrong=one_copy, expected="copies"),
     Case("qwen", "results in another order", grow, wrong=swap_outputs, expected="order"),
@@ -371,6 +395,8 @@ def is_of(sent, stored):
 def install(source, cache, scratch, agents):
     if not (source / "run.py").is_file():
         raise Unavailable(f"there is no {source}")
+    if "codex" in agents and not shutil.which("zstd"):
+        raise Unavailable("there is no zstd on the PATH")
     if not shutil.which("node"):
         raise Unavailable("there is no node on the PATH")
     missing = [a for a in agents if not (cache / "npm" / a / "node_modules").is_dir()]

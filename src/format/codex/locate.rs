@@ -78,7 +78,7 @@ impl Locator for Finder {
             self.compressed = true;
             self.broken(
                 record.offset,
-                "a compressed rollout, which is not unpacked here; resume it once in Codex",
+                "a compressed rollout, though its name does not end in `.zst`: Codex cannot read it so; rename it",
                 true,
             );
         }

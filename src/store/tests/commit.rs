@@ -110,7 +110,7 @@ fn a_failed_proof_throws_the_new_bytes_away() {
     let store = bench.store(Options::default());
     let source = Source::open(&bench.doc).unwrap();
     let splices = splices();
-    let disprove = |_: &mut dyn Read| -> Result<Verified> {
+    let disprove = |_: &mut dyn Written| -> Result<Verified> {
         Err(Error::Unproven { path: bench.doc.clone(), what: "a record is missing".into() })
     };
     let change = Change { prove: &disprove, ..change(&source, &splices) };
@@ -120,7 +120,7 @@ fn a_failed_proof_throws_the_new_bytes_away() {
     let Outcome::Dropped(why) = &bench.run().documents[0].1 else { panic!() };
     assert!(why.contains("a record is missing"));
     // The proof of other bytes is no proof.
-    let other = |_: &mut dyn Read| Ok(Verified::unproven(b"other"));
+    let other = |_: &mut dyn Written| Ok(Verified::unproven(b"other"));
     let store = bench.store(Options::default());
     let change = Change { prove: &other, ..super::change(&source, &splices) };
     assert!(matches!(store.commit(change), Err(Error::Unproven { .. })));
@@ -219,8 +219,9 @@ fn a_dry_run_touches_nothing_and_refuses_the_same() {
     }
     drop(writer);
     drop(alone);
-    let disprove =
-        |_: &mut dyn Read| -> Result<Verified> { Err(Error::Unproven { path: bench.doc.clone(), what: "no".into() }) };
+    let disprove = |_: &mut dyn Written| -> Result<Verified> {
+        Err(Error::Unproven { path: bench.doc.clone(), what: "no".into() })
+    };
     let unproven = Dry::default().commit(Change { prove: &disprove, ..change(&source, &splices) });
     assert!(matches!(unproven, Err(Error::Unproven { .. })));
     std::fs::hard_link(&bench.doc, bench.root.path().join("other")).unwrap();

@@ -9,7 +9,12 @@ fn content(text: &str) -> Content {
 }
 
 fn intent(journal: &Journal, path: &Path) -> Intent {
-    let info = IntentInfo { format: "test".into(), conversation: None, cuts: vec![cut(), Cut { id: 2, ..cut() }] };
+    let info = IntentInfo {
+        format: "test".into(),
+        conversation: None,
+        packed: false,
+        cuts: vec![cut(), Cut { id: 2, ..cut() }],
+    };
     journal.intent(path, info, content("old"), content("new"), true).unwrap()
 }
 

@@ -8,6 +8,7 @@ mod file;
 mod journal;
 mod live;
 mod lock;
+mod packed;
 mod race;
 mod recover;
 mod swap;
@@ -28,7 +29,7 @@ use super::{Change, Commit, FileStore, IntentInfo, Options, Source, Store, Times
 use crate::error::{Error, Result};
 use crate::text::literal::Encoding;
 use crate::text::splice::{Splice, Splices};
-use crate::verify::Verified;
+use crate::verify::{Verified, Written};
 
 const OLD: &str = "{\"n\":1,\"text\":\"a long long text\"}\n{\"n\":2}\n";
 const NEW: &str = "{\"n\":1,\"text\":\"short\"}\n{\"n\":2}\n";
@@ -128,7 +129,7 @@ fn sha(bytes: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-fn prove(reader: &mut dyn Read) -> Result<Verified> {
+fn prove(reader: &mut dyn Written) -> Result<Verified> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).unwrap();
     Ok(Verified::unproven(&bytes))
@@ -162,12 +163,13 @@ fn change<'a>(source: &'a Source, splices: &'a Splices) -> Change<'a> {
         source,
         sha256: Some(sha(source.read_all().unwrap_or_default())),
         splices,
+        whole: None,
         prove: &prove,
         times: Times::Keep,
         carry: true,
         min_idle: None,
         lock: None,
-        entry: IntentInfo { format: "test".into(), conversation: Some("c1".into()), cuts: vec![cut()] },
+        entry: IntentInfo { format: "test".into(), conversation: Some("c1".into()), packed: false, cuts: vec![cut()] },
     }
 }
 
