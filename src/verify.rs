@@ -86,7 +86,8 @@ pub fn prove(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<Verified> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
-    let mut reading = Reading::new(claim.format, claim.path, Depth::Limits, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
+    let mut reading =
+        Reading::new(claim.format, claim.path, Depth::Limits, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
     let mut hasher = Sha256::new();
     let len = compare(old, new, claim.splices, &mut |bytes| {
         hasher.update(bytes);

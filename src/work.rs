@@ -52,7 +52,8 @@ impl<'a> Work<'a> {
         let source = open(document)?;
         let asides: Vec<(PathBuf, Vec<u8>)> =
             document.asides.iter().filter_map(|path| Some((path.clone(), Disk.read(path)?))).collect();
-        let mut reading = Reading::new(conversation.format, &document.real, Depth::Limits, asides.iter().map(|(p, b)| (&**p, &**b)));
+        let mut reading =
+            Reading::new(conversation.format, &document.real, Depth::Limits, asides.iter().map(|(p, b)| (&**p, &**b)));
         source.each_chunk(&mut |chunk| reading.push(chunk))?;
         let before = reading.finish(&limits, live_only);
         if let Some(broken) = before.broken().find(|b| b.whole) {

@@ -27,7 +27,9 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 
 use super::jsonlines::{Head, files_below, is_uuid, looks_whole};
-use super::{About, Depth, Etiquette, Format, Framing, Locator, Lock, Look, Places, Probe, Stream, Times, gemini, qwen};
+use super::{
+    About, Depth, Etiquette, Format, Framing, Locator, Lock, Look, Places, Probe, Stream, Times, gemini, qwen,
+};
 
 /// Codex's rollouts.
 pub struct Codex;

@@ -259,21 +259,22 @@ impl Weigher {
         self.requests.clear();
     }
 
-    /// All from this unit on is taken back.
+    /// All from this unit on is taken back. Only where units came in ascending order.
     pub fn take_back(&mut self, from: u64) {
-        self.pieces.retain(|piece| piece.unit < from);
-        self.turns.retain(|(unit, _)| *unit < from);
-        self.errors.retain(|(unit, _)| *unit < from);
-        self.answers.retain(|unit| *unit < from);
-        self.requests.retain(|request| request.unit < from);
+        fn pop<T>(all: &mut Vec<T>, from: u64, unit: impl Fn(&T) -> u64) {
+            while all.last().is_some_and(|last| unit(last) >= from) {
+                all.pop();
+            }
+        }
+        pop(&mut self.pieces, from, |piece| piece.unit);
+        pop(&mut self.turns, from, |(unit, _)| *unit);
+        pop(&mut self.errors, from, |(unit, _)| *unit);
+        pop(&mut self.answers, from, |unit| *unit);
+        pop(&mut self.requests, from, |request| request.unit);
     }
 
     /// Sums up what is sent. `responses`: all that were found, each with its place; dead ones are passed over.
-    pub fn finish<'a>(
-        self,
-        sent: &Sent<'_>,
-        responses: impl Iterator<Item = (u64, &'a Response)> + Clone,
-    ) -> Outline {
+    pub fn finish<'a>(self, sent: &Sent<'_>, responses: impl Iterator<Item = (u64, &'a Response)> + Clone) -> Outline {
         let live = || responses.clone().filter(|(_, r)| r.dead.is_none() && !r.only_copies);
         let mut outline = Outline { model: self.model.clone(), window: self.window, ..Outline::default() };
         for piece in self.pieces.iter().filter(|piece| (sent.place)(piece.unit).is_some()) {
@@ -304,7 +305,8 @@ impl Weigher {
         live: impl Fn() -> I,
     ) -> Option<Usage> {
         let requests = self.requests.iter().filter_map(|r| Some(((sent.place)(r.unit)?, r)));
-        let (at, request) = requests.filter(|(place, _)| sent.requests.contains(place)).max_by_key(|(place, _)| *place)?;
+        let (at, request) =
+            requests.filter(|(place, _)| sent.requests.contains(place)).max_by_key(|(place, _)| *place)?;
         let mut weight = Weight::default();
         for piece in self.pieces.iter().filter(|piece| (sent.place)(piece.unit).is_some_and(|place| place < at)) {
             weight.add(piece.class, piece.amount);

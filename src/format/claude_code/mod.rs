@@ -37,7 +37,9 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 
 use super::jsonlines::{Head, files_below, is_uuid, looks_whole};
-use super::{About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, codex, gemini, pi, qwen};
+use super::{
+    About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, codex, gemini, pi, qwen,
+};
 
 /// Claude Code's sessions and subagents.
 pub struct ClaudeCode;

@@ -151,7 +151,8 @@ impl Scale {
 
     /// What is attached: the text the client makes of it is near to what it keeps of it.
     fn attachment(&mut self, record: &Record<'_>, attachment: Node<'_>) {
-        let queued = attachment.get("prompt").filter(|_| attachment.get("type").is_some_and(|t| t.is("queued_command")));
+        let queued =
+            attachment.get("prompt").filter(|_| attachment.get("type").is_some_and(|t| t.is("queued_command")));
         if let Some(prompt) = queued {
             return self.weigher.add_blocks(record.index, Class::User, blocks::content(prompt));
         }

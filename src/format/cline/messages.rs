@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
-use crate::format::parts::{self, Taker, owned, owned_text};
 use super::weigh::Scale;
+use crate::format::parts::{self, Taker, owned, owned_text};
 use crate::format::{Broken, Depth, Located, Locator, Note, Part, Record, Response};
 use crate::text::json::{Kind, Node};
 

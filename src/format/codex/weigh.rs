@@ -17,11 +17,13 @@ use crate::text::literal::Encoding;
 
 /// Above this an output may be cut again when it is sent: the least of the agent's budgets for one, in bytes.
 const WHOLE: u64 = 10_000;
-/// The unit of the base instructions: no history takes their place.
+/// The unit of the base instructions, before all others.
 const BASE: u64 = 0;
 
 pub(super) struct Scale {
     weigher: Weigher,
+    /// What the base instructions weigh: no history takes their place.
+    base: u64,
     /// A unit for each item.
     unit: u64,
     /// The units of the responses, in the order they are found in.
@@ -39,7 +41,7 @@ impl Scale {
     pub fn of(depth: Depth) -> Option<Self> {
         let weigher = Weigher::of(depth)?;
         let (responses, turns) = (Vec::new(), Vec::new());
-        Some(Scale { weigher, unit: BASE, responses, run: None, in_run: false, turns, since: 0 })
+        Some(Scale { weigher, base: 0, unit: BASE, responses, run: None, in_run: false, turns, since: 0 })
     }
 
     /// Takes a line, before its items.
@@ -47,7 +49,7 @@ impl Scale {
         match kind {
             "session_meta" => {
                 let base = payload.at(&["base_instructions", "text"]).or_else(|| payload.get("instructions"));
-                self.weigher.add(BASE, Class::Other, base.map_or(0, size));
+                self.base = base.map_or(self.base, size);
             }
             "turn_context" => self.weigher.named(payload.get("model")),
             "event_msg" => self.event(record, payload),
@@ -74,7 +76,8 @@ impl Scale {
                 if let Some((unit, record)) = self.run {
                     self.weigher.request(None, unit, record, input);
                 }
-                if used > 0 && Some(used) == window(info) && input + count(&["total_token_usage", "input_tokens"]) == 0 {
+                if used > 0 && Some(used) == window(info) && input + count(&["total_token_usage", "input_tokens"]) == 0
+                {
                     let text = format!("context_window_exceeded: all {used} tokens of the window are used");
                     self.failed(record, &text);
                 }
@@ -136,7 +139,7 @@ impl Scale {
     /// Another history takes the place of all so far, or, where none is there, what the user said and a summary.
     pub fn compacted(&mut self, payload: Node<'_>) {
         let history = payload.get("replacement_history").is_some_and(|h| h.kind() == Kind::Array);
-        self.weigher.restart(|piece| piece.unit == BASE || (!history && piece.class == Class::User));
+        self.weigher.restart(|piece| !history && piece.class == Class::User);
         self.unit += 1;
         if !history {
             self.weigher.add(self.unit, Class::Other, payload.get("message").map_or(0, size));
@@ -160,7 +163,8 @@ impl Scale {
         (self.since, self.run, self.in_run) = (self.unit + 1, None, false);
     }
 
-    pub fn finish(self, responses: &[Response]) -> Outline {
+    pub fn finish(mut self, responses: &[Response]) -> Outline {
+        self.weigher.add(BASE, Class::Other, self.base);
         let requests = self.since..u64::MAX;
         let sent = outline::Sent { place: &Some, errors: 0, requests, whole: WHOLE };
         let units = self.responses;

@@ -35,7 +35,8 @@ use std::path::{Path, PathBuf};
 
 use super::jsonlines::{Head, files_below, is_uuid};
 use super::{
-    About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, claude_code, codex, gemini, qwen,
+    About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, claude_code, codex, gemini,
+    qwen,
 };
 
 /// pi's sessions.

@@ -30,8 +30,8 @@ use memchr::memmem;
 use super::jsonlines::without_mark;
 use super::parts::{self, Taker};
 use super::{
-    About, Broken, Depth, Etiquette, FORMATS, Format, Framing, Located, Locator, Look, Note, Places, Probe, Record, Stream,
-    Times,
+    About, Broken, Depth, Etiquette, FORMATS, Format, Framing, Located, Locator, Look, Note, Places, Probe, Record,
+    Stream, Times,
 };
 use crate::text::json::{Kind, Node};
 
