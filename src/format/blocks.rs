@@ -1,10 +1,11 @@
 //! What the blocks of a message weigh, in the shapes of all interfaces: agents keep what they send.
 
+use memchr::memchr;
+
 use super::kept::is_image;
-use super::outline::{Held, size, structured};
-use super::parts::BINARIES;
+use super::parts::{BINARIES, string_end};
 use crate::text::json::{Kind, Node};
-use crate::text::literal::Encoding;
+use crate::text::literal::{self, Encoding};
 
 /// Blocks that call a tool.
 const CALLS: [&str; 4] = ["mcp_tool_use", "server_tool_use", "toolCall", "tool_use"];
@@ -117,4 +118,97 @@ pub(super) fn loose(root: Node<'_>) -> Held {
         }
     }
     held
+}
+
+/// The decoded size of a string; nothing for anything else.
+pub(super) fn size(text: Node<'_>) -> u64 {
+    if text.kind() == Kind::String { literal_size(text.raw(), Encoding::Plain) } else { 0 }
+}
+
+fn literal_size(literal: &[u8], encoding: Encoding) -> u64 {
+    if encoding == Encoding::Plain && memchr(b'\\', literal).is_none() {
+        return literal.len().saturating_sub(2) as u64;
+    }
+    literal::measure(literal, encoding).map_or(0, |measure| measure.size)
+}
+
+/// The size of a structured value: keys, strings, scalars. One pass, so that depth costs nothing. Strings that are no keys
+/// are stored in this encoding.
+pub(super) fn structured(node: Node<'_>, encoding: Encoding) -> u64 {
+    let raw = node.raw();
+    let (mut at, mut sum) = (0, 0_u64);
+    while let Some(byte) = raw.get(at) {
+        match byte {
+            b'"' => {
+                let end = string_end(raw, at);
+                let after = raw.get(end..).unwrap_or_default();
+                let key = after.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b':');
+                let encoding = if key { Encoding::Plain } else { encoding };
+                sum = sum.saturating_add(literal_size(raw.get(at..end).unwrap_or_default(), encoding));
+                at = end;
+            }
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => at += 1,
+            byte => {
+                sum += u64::from(!byte.is_ascii_whitespace());
+                at += 1;
+            }
+        }
+    }
+    sum
+}
+
+/// Whether a text starts with one of these, blanks aside.
+pub(super) fn starts(text: Node<'_>, with: &[&str]) -> bool {
+    text.text().is_some_and(|text| {
+        let text = text.trim_start();
+        with.iter().any(|start| text.starts_with(start))
+    })
+}
+
+/// What blocks hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Held {
+    pub bytes: u64,
+    pub images: u64,
+}
+
+impl std::ops::AddAssign for Held {
+    fn add_assign(&mut self, other: Held) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.images += other.images;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(json: &str, weigh: impl Fn(Node<'_>) -> u64) -> u64 {
+        weigh(Node::document(json.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn keys_strings_and_scalars_count() {
+        let plain = |json: &str| of(json, |node| structured(node, Encoding::Plain));
+        assert_eq!(
+            plain(r#" { "a\n" : [1.5e3, true, null, "é\u00e9\ud83d\ude00"], "b": {} } "#),
+            2 + 5 + 4 + 4 + 8 + 1
+        );
+        // Values are decoded, keys are not.
+        assert_eq!(of(r#"{"bHM=":"bHM="}"#, |node| structured(node, Encoding::Base64)), 4 + 2);
+        let deep = format!("{}\"x\"{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(plain(&deep), 1);
+        assert_eq!(of(&deep, |node| loose(node).bytes), 1);
+        assert_eq!(of(&deep, |node| content(node).bytes), 1);
+    }
+
+    #[test]
+    fn documents_do_not_nest_without_end() {
+        let (open, close) = (r#"{"type":"document","source":{"type":"content","content":["#, "]}}");
+        let text = r#"{"type":"text","text":"abc"}"#;
+        let once = format!("[{open}{text}{close}]");
+        assert_eq!(of(&once, |node| content(node).bytes), 3);
+        let deep = format!("[{}{text}{}]", open.repeat(20_000), close.repeat(20_000));
+        assert!(of(&deep, |node| content(node).bytes) < deep.len() as u64);
+    }
 }

@@ -35,6 +35,7 @@ mod peek;
 mod seams;
 #[cfg(test)]
 mod testing;
+mod weigher;
 
 /// Every format there is. A test fails where one of them has no case in `testdata/`.
 pub static FORMATS: &[&dyn Format] = &[

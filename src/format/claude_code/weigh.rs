@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use crate::format::blocks::{self, answers};
+use crate::format::blocks::{self, answers, size, starts};
 use crate::format::kept::{Key, key, key_of};
-use crate::format::outline::{Class, Sent, Weigher, size, starts};
+use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Outline, Record, Response};
 use crate::text::json::{Kind, Node};
 

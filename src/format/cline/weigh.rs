@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use crate::format::blocks;
-use crate::format::outline::{Class, Sent, Weigher, size, starts};
+use crate::format::blocks::{self, size, starts};
+use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Outline, Response};
 use crate::text::json::{Kind, Node};
 

@@ -9,8 +9,8 @@
 //! then sets the tokens used to the whole window, and to nothing else (`TokenUsageInfo::fill_to_context_window`).
 
 use super::locate::CALLS;
-use crate::format::blocks;
-use crate::format::outline::{self, Class, Weigher, size, structured};
+use crate::format::blocks::{self, size, structured};
+use crate::format::weigher::{self, Class, Weigher};
 use crate::format::{Depth, Outline, Record, Response};
 use crate::text::json::{Kind, Node};
 use crate::text::literal::Encoding;
@@ -64,7 +64,7 @@ impl Scale {
             Some("error" | "stream_error") => {
                 let info = event.get("codex_error_info").and_then(|i| i.text()).unwrap_or_default();
                 let text = event.get("message").and_then(|m| m.text()).unwrap_or_default();
-                let text = if outline::overflows(&text) { text } else { format!("{text} {info}").into() };
+                let text = if weigher::overflows(&text) { text } else { format!("{text} {info}").into() };
                 self.failed(record, text.trim());
             }
             Some("token_count") => {
@@ -166,7 +166,7 @@ impl Scale {
     pub fn finish(mut self, responses: &[Response]) -> Outline {
         self.weigher.add(BASE, Class::Other, self.base);
         let requests = self.since..u64::MAX;
-        let sent = outline::Sent { place: &Some, errors: 0, requests, whole: WHOLE };
+        let sent = weigher::Sent { place: &Some, errors: 0, requests, whole: WHOLE };
         let units = self.responses;
         self.weigher.finish(&sent, units.iter().copied().zip(responses))
     }

@@ -5,8 +5,8 @@
 //! main agent's. The tokens of a request are in events that are never written (`ephemeral`); the window is in those of a
 //! compaction.
 
-use crate::format::blocks;
-use crate::format::outline::{Class, Sent, Weigher, size};
+use crate::format::blocks::{self, size};
+use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Outline, Record, Response};
 use crate::text::json::Node;
 

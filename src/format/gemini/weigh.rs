@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::blocks::{self, answers};
+use super::super::blocks::{self, answers, starts};
 use super::super::jsonlines::Texts;
-use super::super::outline::{Class, Sent, Weigher, starts};
+use super::super::weigher::{Class, Sent, Weigher};
 use super::super::{Depth, Outline, Response};
 use super::found::Message;
 use crate::text::json::{Kind, Node};

@@ -4,8 +4,8 @@
 
 use std::time::SystemTime;
 
-use crate::format::blocks;
-use crate::format::outline::{Class, Sent, Weigher, size, structured};
+use crate::format::blocks::{self, size, structured};
+use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Outline, Response};
 use crate::text::json::{Kind, Node};
 use crate::text::literal::Encoding;

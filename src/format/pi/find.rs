@@ -8,8 +8,8 @@ use super::tree::{Grown, Parent, Tree};
 use super::weigh::Scale;
 use crate::format::jsonlines;
 use crate::format::kept::{self, Key, key_of, leaves};
-use crate::format::outline::overflows;
 use crate::format::parts::{Taker, owned_text};
+use crate::format::weigher::overflows;
 use crate::format::{Depth, Located, Locator, Note, Part, Record};
 use crate::text::json::{Kind, Node};
 

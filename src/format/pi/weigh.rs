@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use super::sent::{Compaction, Sent};
 use super::tree::Grown;
-use crate::format::blocks;
+use crate::format::blocks::{self, Held, size};
 use crate::format::kept::{Key, key_of};
-use crate::format::outline::{self, Class, Held, Weigher, size};
+use crate::format::weigher::{self, Class, Weigher};
 use crate::format::{Depth, Outline, Record, Response};
 use crate::text::json::Node;
 
@@ -156,7 +156,7 @@ impl Scale {
         // What a request before an edit carried is not what is live now.
         let after = |entry: Option<u64>| entry.map_or(0, |entry| entry + 1);
         let requests = after(sent.latest.max(last_edit))..u64::MAX;
-        let sent = outline::Sent { place: &place, requests, errors: after(sent.latest), whole: u64::MAX };
+        let sent = weigher::Sent { place: &place, requests, errors: after(sent.latest), whole: u64::MAX };
         self.weigher.finish(&sent, responses)
     }
 }

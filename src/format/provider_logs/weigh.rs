@@ -2,8 +2,8 @@
 //! responses only its own. Of an agent's log that is what the next request would carry, but for the answer to it.
 
 use super::ARRAYS;
-use crate::format::blocks;
-use crate::format::outline::{Class, Sent, Weigher, structured};
+use crate::format::blocks::{self, structured};
+use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Framing, Outline, Record, Response};
 use crate::text::json::{Kind, Node};
 use crate::text::literal::Encoding;

@@ -7,7 +7,7 @@
 use crate::format::blocks::{self, answers};
 use crate::format::jsonlines::Texts;
 use crate::format::kept::key_of;
-use crate::format::outline::{Class, Sent, Weigher};
+use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Outline, Response};
 use crate::text::json::Node;
 
