@@ -11,7 +11,7 @@ use crate::cap::limits::{Layer, Limit, LimitError, Limits, OPAQUE_CHARGE, Source
 use crate::cap::plan::{self, Batch, Held, Measured};
 use crate::error::Result;
 use crate::event::Note;
-use crate::format::{Broken, Format, Located, Locator, Part, Record, Response, Setting};
+use crate::format::{Broken, Depth, Format, Located, Locator, Part, Record, Response, Setting};
 use crate::text::cut::{self, Cut};
 use crate::text::literal::Encoding;
 use crate::text::records::Splitter;
@@ -26,8 +26,13 @@ pub struct Reading {
 impl Reading {
     /// Of a stream of this format and path. The asides are what lies beside it and is only read.
     #[must_use]
-    pub fn new<'a>(format: &dyn Format, path: &Path, asides: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Self {
-        let mut locator = format.locator(path);
+    pub fn new<'a>(
+        format: &dyn Format,
+        path: &Path,
+        depth: Depth,
+        asides: impl IntoIterator<Item = (&'a Path, &'a [u8])>,
+    ) -> Self {
+        let mut locator = format.locator(path, depth);
         for (path, bytes) in asides {
             locator.aside(path, bytes);
         }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::assess::{self, Assessment, Reading};
 use crate::cap::limits::Limits;
 use crate::error::{Error, Result};
-use crate::format::Format;
+use crate::format::{Depth, Format};
 use crate::text::splice::{Skip, Splices};
 
 /// A new document to be proven: its contents, read once from the first byte to the last.
@@ -107,7 +107,8 @@ pub fn prove(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<Verified> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
-    let mut reading = Reading::new(claim.format, claim.path, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
+    let mut reading =
+        Reading::new(claim.format, claim.path, Depth::Limits, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
     let mut hasher = Sha256::new();
     let len = compare(old, new, claim.splices, &mut |bytes| {
         hasher.update(bytes);

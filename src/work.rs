@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::assess::{Assessment, Reading};
 use crate::cap::limits::Limits;
 use crate::error::{Error, Result};
-use crate::format::Framing;
+use crate::format::{Depth, Framing};
 use crate::scan::{Conversation, Document};
 use crate::skim;
 use crate::store::journal::Cut;
@@ -52,7 +52,8 @@ impl<'a> Work<'a> {
         let source = open(conversation, document)?;
         let asides: Vec<(PathBuf, Vec<u8>)> =
             document.asides.iter().filter_map(|path| Some((path.clone(), Disk.read(path)?))).collect();
-        let mut reading = Reading::new(conversation.format, &document.real, asides.iter().map(|(p, b)| (&**p, &**b)));
+        let mut reading =
+            Reading::new(conversation.format, &document.real, Depth::Limits, asides.iter().map(|(p, b)| (&**p, &**b)));
         source.each_chunk(&mut |chunk| reading.push(chunk)).map_err(|e| e.shown_as(&document.shown))?;
         let before = reading.finish(&limits, live_only);
         if let Some(broken) = before.broken().find(|b| b.whole) {

@@ -61,7 +61,9 @@ impl Estimate {
     pub fn new(counted: Option<Counted>) -> Self {
         match counted {
             // Between half a byte a token and twenty: else something else was counted, or the stream holds other text.
-            Some(c) if c.bytes >= 1024 && c.text() >= c.bytes / 20 && c.text() / 2 <= c.bytes => Estimate::Calibrated(c),
+            Some(c) if c.bytes >= 1024 && c.text() >= c.bytes / 20 && c.text() / 2 <= c.bytes => {
+                Estimate::Calibrated(c)
+            }
             _ => Estimate::Inflated,
         }
     }
@@ -185,7 +187,9 @@ mod tests {
         assert_eq!((estimate.tokens(400_000, 0), estimate.tokens(800_000, 0)), (150_000, 300_000));
         assert_eq!(estimate.tokens(400_000, 2), 150_000 + 2 * IMAGE_TOKENS);
         // Ten tokens for a megabyte, or a million for a kilobyte: not of this text.
-        for odd in [Counted { tokens: 10, bytes: 1_000_000, images: 0 }, Counted { tokens: 1_000_000, bytes: 2048, images: 0 }] {
+        for odd in
+            [Counted { tokens: 10, bytes: 1_000_000, images: 0 }, Counted { tokens: 1_000_000, bytes: 2048, images: 0 }]
+        {
             assert_eq!(Estimate::new(Some(odd)), Estimate::Inflated);
         }
         assert_eq!(Estimate::Inflated.tokens(400_000, 0), 150_000);

@@ -20,13 +20,16 @@
 
 mod events;
 mod locate;
+mod weigh;
 
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
 use super::jsonlines::{Head, files_below, is_uuid, looks_whole};
-use super::{About, Etiquette, Format, Framing, Locator, Lock, Look, Places, Probe, Stream, Times, gemini, qwen};
+use super::{
+    About, Depth, Etiquette, Format, Framing, Locator, Lock, Look, Places, Probe, Stream, Times, gemini, qwen,
+};
 
 /// Codex's rollouts.
 pub struct Codex;
@@ -140,8 +143,8 @@ impl Format for Codex {
         }
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(locate::Finder::default())
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(locate::Finder::new(depth))
     }
 }
 

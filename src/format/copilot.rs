@@ -17,6 +17,8 @@
 //! run. That a compaction ends what is sent is inferred from it. Left alone: `session.binary_asset` (content-addressed),
 //! `citableSources`, `uiResource`, and a hook's `input`, of which Copilot itself drops the repeated text.
 
+mod weigh;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ use memchr::memmem;
 use super::parts::{self, Taker, owned};
 use super::peek::Peek;
 use super::{
-    About, Broken, Copy, Etiquette, Format, Framing, Located, Locator, Look, Note, Part, Places, Probe, Record,
+    About, Broken, Copy, Depth, Etiquette, Format, Framing, Located, Locator, Look, Note, Part, Places, Probe, Record,
     Response, Stream, Times,
 };
 use crate::text::json::{Index, Kind, Node};
@@ -113,8 +115,8 @@ impl Format for Copilot {
         }
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(Finder::default())
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(Finder { scale: weigh::Scale::of(depth), ..Finder::default() })
     }
 }
 
@@ -160,6 +162,8 @@ struct Finder {
     compacting: HashMap<Option<usize>, u64>,
     boundaries: HashMap<Option<usize>, Boundary>,
     refused: Option<Note>,
+    /// Where the outline is asked for.
+    scale: Option<weigh::Scale>,
 }
 
 impl Locator for Finder {
@@ -182,6 +186,9 @@ impl Locator for Finder {
             }
             return;
         };
+        if let Some(scale) = self.scale.as_mut().filter(|_| event.get("agentId").is_none_or(|a| a.text().is_none())) {
+            scale.event(record, &kind, data);
+        }
         match &*kind {
             "assistant.message" => self.requests(data),
             "tool.execution_start" => self.start(data),
@@ -210,6 +217,11 @@ impl Locator for Finder {
     fn finish(mut self: Box<Self>) -> Located {
         for (response, owner) in self.located.responses.iter_mut().zip(&self.owners) {
             response.dead = self.boundaries.get(owner).filter(|b| response.record < b.record).map(|b| b.why);
+        }
+        if let Some(scale) = self.scale.take() {
+            let since = self.boundaries.get(&None).map_or(0, |boundary| boundary.record);
+            let main = self.located.responses.iter().zip(&self.owners).filter(|(_, owner)| owner.is_none());
+            self.located.outline = Some(scale.finish(since, main.map(|(response, _)| response)));
         }
         self.located.notes.extend(self.refused);
         self.located

@@ -20,13 +20,14 @@
 
 mod found;
 mod locate;
+mod weigh;
 
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
 use super::jsonlines::{Head, files_below, is_uuid, looks_whole};
-use super::{About, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, codex, qwen};
+use super::{About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, codex, qwen};
 
 /// Gemini CLI's sessions.
 pub struct Gemini;
@@ -82,8 +83,8 @@ impl Format for Gemini {
         etiquette(path, true)
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(locate::Finder::default())
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(locate::Finder::new(depth))
     }
 }
 
@@ -126,8 +127,8 @@ impl Format for GeminiJson {
         etiquette(path, false)
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(locate::Document::default())
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(locate::Document::new(depth))
     }
 }
 

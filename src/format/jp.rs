@@ -20,10 +20,11 @@ use std::path::{Component, Path, PathBuf};
 
 use memchr::memmem;
 
-use super::{About, Etiquette, Format, Framing, Locator, Lock, Look, Places, Probe, Stream, Times};
+use super::{About, Depth, Etiquette, Format, Framing, Locator, Lock, Look, Places, Probe, Stream, Times};
 use find::{Finder, TYPES};
 
 mod find;
+mod weigh;
 
 /// JP's conversations.
 pub struct Jp;
@@ -159,7 +160,7 @@ impl Format for Jp {
         Etiquette { id: Some(format!("jp-c{}", site.ds)), streams, lock: Some(Lock { existing, create }), ..alone }
     }
 
-    fn locator(&self, path: &Path) -> Box<dyn Locator> {
+    fn locator(&self, path: &Path, depth: Depth) -> Box<dyn Locator> {
         let within = |name| path.components().any(|c| c == Component::Normal(OsStr::new(name)));
         let shelved = Site::of(path).and_then(|_| {
             if within(TRASH) {
@@ -170,7 +171,7 @@ impl Format for Jp {
                 None
             }
         });
-        Box::new(Finder::new(shelved))
+        Box::new(Finder::new(shelved, depth))
     }
 }
 

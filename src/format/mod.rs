@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+pub use self::outline::{Depth, Load, Outline, StoredError, Usage, Weight};
 pub use crate::skim::Seams;
 use crate::text::literal::{Encoding, Measure};
 pub use crate::text::records::{Framing, Record};
@@ -24,14 +25,17 @@ pub mod pi;
 pub mod provider_logs;
 pub mod qwen;
 
+mod blocks;
 mod genai;
 mod jsonlines;
 mod kept;
+mod outline;
 mod parts;
 mod peek;
 mod seams;
 #[cfg(test)]
 mod testing;
+mod weigher;
 
 /// Every format there is. A test fails where one of them has no case in `testdata/`.
 pub static FORMATS: &[&dyn Format] = &[
@@ -133,7 +137,8 @@ pub trait Format: Sync {
         None
     }
     /// Whether a record can be a call, a response, a copy of one, or something that tells live from dead. A quick look at
-    /// the bytes: `false` only where that is certain, so that the record need not be parsed.
+    /// the bytes: `false` only where that is certain, so that the record need not be parsed. Says nothing for
+    /// [`Depth::Outline`].
     fn matters(&self, _record: &[u8]) -> bool {
         true
     }
@@ -163,8 +168,8 @@ pub trait Format: Sync {
     fn sidecars(&self, _path: &Path, _call: &str) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// A fresh locator for one stream of this path.
-    fn locator(&self, path: &Path) -> Box<dyn Locator>;
+    /// A fresh locator for one stream of this path, that does no more than it is asked for.
+    fn locator(&self, path: &Path, depth: Depth) -> Box<dyn Locator>;
 }
 
 /// What a repair must respect beyond the bytes of the stream.
@@ -235,6 +240,8 @@ pub struct Located {
     /// Where the records end that hold a response or a copy, by their number: the offset of the newline (LF or CRLF), or
     /// of the document's end. Only where the format pads.
     pub record_ends: BTreeMap<u64, u64>,
+    /// What the next request would carry beside responses. `None`: it was not asked for, or the stream is not what is sent.
+    pub outline: Option<Outline>,
 }
 
 /// A value of a conversation's configuration, not yet understood.

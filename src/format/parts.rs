@@ -16,7 +16,7 @@ pub(super) struct Taker<'r> {
 }
 
 /// Blocks that hold no text of their own: pictures, sound, files.
-const BINARIES: [&str; 11] = [
+pub(super) const BINARIES: [&str; 11] = [
     "audio",
     "computer_screenshot",
     "file",
@@ -157,7 +157,7 @@ impl<'r> Taker<'r> {
 }
 
 /// The end of the string whose opening quote stands here, in checked JSON.
-fn string_end(raw: &[u8], open: usize) -> usize {
+pub(super) fn string_end(raw: &[u8], open: usize) -> usize {
     let mut at = open + 1;
     while let Some(n) = memchr2(b'"', b'\\', raw.get(at..).unwrap_or_default()) {
         at += n;

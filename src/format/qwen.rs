@@ -16,6 +16,8 @@
 //! chatRecordingService.ts` (`015346f1`) for the records, `services/session-api-history.ts` (`03291a25`) and `utils/
 //! transcript-records.ts` (`03291a25`) for the chain and for what a compression replaces.
 
+mod weigh;
+
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ use memchr::memmem;
 use super::genai::{self, Answer, Kept};
 use super::jsonlines::{self, Head, Line, Texts, files_below, is_uuid, looks_whole};
 use super::{
-    About, Broken, Copy, Etiquette, Format, Framing, Located, Locator, Look, Note, Part, Places, Probe, Record,
+    About, Broken, Copy, Depth, Etiquette, Format, Framing, Located, Locator, Look, Note, Part, Places, Probe, Record,
     Response, Stream, Times, codex, gemini,
 };
 use crate::text::json::{Index, Node};
@@ -100,8 +102,8 @@ impl Format for Qwen {
         }
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(Finder::default())
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(Finder { scale: weigh::Scale::of(depth), ..Finder::default() })
     }
 }
 
@@ -142,6 +144,8 @@ struct Finder {
     nodes: Vec<usize>,
     /// The compressions, by their number in the tree.
     compressions: Vec<usize>,
+    /// Where the outline is asked for.
+    scale: Option<weigh::Scale>,
 }
 
 impl Locator for Finder {
@@ -175,6 +179,11 @@ impl Locator for Finder {
                 _ => None,
             };
         }
+        if let Some(scale) = self.scale.take() {
+            let on_chain = |node: u64| usize::try_from(node).is_ok_and(on_chain);
+            let responses = self.nodes.iter().map(|node| *node as u64).zip(&self.located.responses);
+            self.located.outline = Some(scale.finish(&on_chain, base.map(|node| node as u64), responses));
+        }
         jsonlines::arrange(&mut self.located.responses);
         if gap {
             let text = "a record's parent is missing: the conversation begins behind it".to_owned();
@@ -207,6 +216,9 @@ impl Finder {
         let parent = seen.parent.and_then(|p| p.text()).map(|p| jsonlines::key(&p));
         self.tree.add(jsonlines::key(&uuid), parent, !seen.subtype.is_some_and(beside_the_chain));
         let parts = seen.message.and_then(|m| m.get("parts"));
+        if let Some(scale) = &mut self.scale {
+            scale.line(texts, line, &kind, self.tree.len().saturating_sub(1) as u64);
+        }
         match &*kind {
             "assistant" => {
                 let mut calls = std::mem::take(&mut self.calls);

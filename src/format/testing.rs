@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{FORMATS, Format, HEAD, Located, Look, Part, Probe, Response};
+use super::{Depth, FORMATS, Format, HEAD, Located, Look, Part, Probe, Response};
 use crate::assess::{self, Assessment, Reading};
 use crate::cap::limits::{Keep, Layer, Limit, Limits, Source};
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::text::splice::{Splice, Splices};
 /// Reads a document, whole and in chunks: both must come to the same.
 pub fn read(format: &dyn Format, path: &Path, bytes: &[u8]) -> Assessment {
     let chunked = |size: usize| {
-        let mut reading = Reading::new(format, path, []);
+        let mut reading = Reading::new(format, path, Depth::Limits, []);
         bytes.chunks(size).for_each(|chunk| reading.push(chunk));
         reading.finish(&Limits::default(), false)
     };
@@ -140,7 +140,7 @@ pub fn limits(thresholds: &[(&str, &str)], ceiling: &str, keep: Keep) -> Limits 
 /// be cut. Gives the new document and how many texts were cut.
 pub fn repair(format: &dyn Format, path: &Path, bytes: &[u8], limits: &Limits) -> (Vec<u8>, usize) {
     let assess = |bytes: &[u8]| {
-        let mut reading = Reading::new(format, path, []);
+        let mut reading = Reading::new(format, path, Depth::Limits, []);
         reading.push(bytes);
         reading.finish(limits, false)
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use unwedge::format::{self, Framing, Located, Part, Record};
+use unwedge::format::{self, Depth, Framing, Located, Part, Record};
 use unwedge::text::splice::{Splice, Splices};
 
 use super::support::{Args, cases, locate, read, repair};
@@ -67,7 +67,7 @@ fn a_quick_look_misses_nothing() {
         if format.framing() == Framing::Document {
             continue;
         }
-        let mut locator = format.locator(Path::new("/stream.jsonl"));
+        let mut locator = format.locator(Path::new("/stream.jsonl"), Depth::Limits);
         let (mut offset, mut index) = (0, 0);
         for line in bytes.split_inclusive(|b| *b == b'\n') {
             let ended = line.ends_with(b"\n");

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use unwedge::assess::{self, Assessment, Reading};
 use unwedge::cap::limits::{Layer, Limits, Source};
-use unwedge::format::{self, Located, Look, Part, Places, Response};
+use unwedge::format::{self, Depth, Located, Look, Part, Places, Response};
 use unwedge::text::splice::{Splice, Splices};
 
 /// Limits in the spelling of the command line, and whether dead responses are left.
@@ -44,7 +44,7 @@ impl Args {
 
 /// Reads a stream, in chunks of this many bytes.
 pub fn read(format: &str, bytes: &[u8], args: &Args, chunk: usize) -> Assessment {
-    let mut reading = Reading::new(format::named(format).unwrap(), Path::new("/stream.jsonl"), []);
+    let mut reading = Reading::new(format::named(format).unwrap(), Path::new("/stream.jsonl"), Depth::Limits, []);
     bytes.chunks(chunk).for_each(|chunk| reading.push(chunk));
     reading.finish(&args.limits, args.live_only)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use unwedge::assess::{self, Assessment, Reading};
 use unwedge::cap::limits::{Layer, Limits, Source};
-use unwedge::format::{self, Format, HEAD, Located, Part, Probe, Response};
+use unwedge::format::{self, Depth, Format, HEAD, Located, Part, Probe, Response};
 use unwedge::text::splice::{Splice, Splices};
 
 pub const FORMATS: [&str; 4] = ["copilot", "cline", "provider-log", "provider-log-lines"];
@@ -27,7 +27,7 @@ pub fn limits(args: &[&str]) -> Limits {
 
 /// Reads a stream of this path, in chunks of this many bytes, and checks that every part is what it says it is.
 pub fn read(format: &dyn Format, path: &Path, bytes: &[u8], limits: &Limits, chunk: usize) -> Assessment {
-    let mut reading = Reading::new(format, path, []);
+    let mut reading = Reading::new(format, path, Depth::Limits, []);
     bytes.chunks(chunk).for_each(|chunk| reading.push(chunk));
     let read = reading.finish(limits, false);
     let mut taken = BTreeSet::new();

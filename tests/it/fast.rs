@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 use serde_json::Value;
 use unwedge::assess::{Assessment, Reading};
 use unwedge::cap::limits::{Layer, Limit, Limits, Source};
-use unwedge::format::Framing;
+use unwedge::format::{Depth, Framing};
 use unwedge::skim::{Bytes, nothing_over};
 
 use crate::agents::{Agent, Part, Res, Session, agents};
@@ -29,7 +29,7 @@ impl Bytes for Slice<'_> {
 
 /// Everything in a stream.
 fn whole(agent: &Agent, bytes: &[u8], limits: &Limits) -> Assessment {
-    let mut reading = Reading::new(agent.of(), &Path::new("/w").join(agent.path), []);
+    let mut reading = Reading::new(agent.of(), &Path::new("/w").join(agent.path), Depth::Limits, []);
     reading.push(bytes);
     reading.finish(limits, false)
 }

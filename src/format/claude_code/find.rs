@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 
 use super::copies;
 use super::notes::Noticed;
+use super::weigh::Scale;
 use crate::format::jsonlines;
 use crate::format::kept::{self, Key, Names, key, key_of};
 use crate::format::parts::{Taker, owned_text};
-use crate::format::{Broken, Copy, Located, Locator, Record, Response};
+use crate::format::{Broken, Copy, Depth, Located, Locator, Record, Response};
 use crate::text::json::{Index, Node};
 
 /// How many of the last messages are remembered by id, for a compaction that preserves some: it preserves the latest.
@@ -34,6 +35,8 @@ pub(super) struct Finder {
     /// Whether there is a line that is not a subagent's.
     main: bool,
     noticed: Noticed,
+    /// Where the outline is asked for.
+    scale: Option<Scale>,
 }
 
 /// What a result is paired by. There is one for each result, so it is small.
@@ -164,6 +167,9 @@ impl Locator for Finder {
             jsonlines::Line::Object(root) => root,
         };
         self.noticed.line(record);
+        if let Some(scale) = &mut self.scale {
+            scale.line(record, root);
+        }
         let line = Line::of(root);
         let by_role =
             |role| line.kind.is_none() && line.message.is_some_and(|m| m.get("role").is_some_and(|r| r.is(role)));
@@ -182,6 +188,7 @@ impl Locator for Finder {
 
     fn finish(mut self: Box<Self>) -> Located {
         self.pair();
+        self.weigh();
         self.place_strays();
         self.noticed.tell(&mut self.located);
         // What is only copies was put behind the rest.
@@ -192,8 +199,8 @@ impl Locator for Finder {
 
 impl Finder {
     /// `pairs`: whether a result without a call is worth a note in this stream.
-    pub fn new(pairs: bool) -> Self {
-        Finder { noticed: Noticed::new(pairs), ..Finder::default() }
+    pub fn new(pairs: bool, depth: Depth) -> Self {
+        Finder { noticed: Noticed::new(pairs), scale: Scale::of(depth), ..Finder::default() }
     }
 
     fn assistant(&mut self, record: &Record<'_>, line: &Line<'_>) {
@@ -335,9 +342,19 @@ impl Finder {
                 next += 1;
                 next
             });
-            response.dead = dead(&self.compactions, self.main, response.record, pairing);
+            response.dead = dead(&self.compactions, self.main, response.record, pairing.uuid, pairing.thread);
             self.noticed.response(response, pairing.id, call.is_some());
         }
+    }
+
+    fn weigh(&mut self) {
+        let Some(scale) = self.scale.take() else { return };
+        let dead = |record, uuid, thread| dead(&self.compactions, self.main, record, uuid, thread).is_some();
+        // Of a subagent's own file the thread is not known by name: the last compaction is that of any.
+        let compactions = self.compactions.iter().filter(|(thread, _)| !self.main || thread.is_none());
+        let since = compactions.map(|(_, compaction)| compaction.record).max();
+        let requests = since.unwrap_or(0)..self.noticed.cleared_since().unwrap_or(u64::MAX);
+        self.located.outline = Some(scale.finish(self.main, requests, &dead, &self.located.responses));
     }
 
     /// Gives copies on lines of their own to the responses they repeat.
@@ -373,18 +390,19 @@ impl Finder {
     }
 }
 
-/// Why a resumed conversation would not send a result.
+/// Why a resumed conversation would not send what is in a line.
 fn dead(
     compactions: &HashMap<Option<Key>, Compaction>,
     main: bool,
     record: u64,
-    pairing: &Pairing,
+    uuid: Option<Key>,
+    thread: Option<Key>,
 ) -> Option<&'static str> {
-    if main && pairing.thread.is_some() {
+    if main && thread.is_some() {
         return Some("a subagent's");
     }
-    let compaction = compactions.get(&pairing.thread)?;
-    let preserved = pairing.uuid.is_some_and(|uuid| compaction.uuids.contains(&uuid))
+    let compaction = compactions.get(&thread)?;
+    let preserved = uuid.is_some_and(|uuid| compaction.uuids.contains(&uuid))
         || compaction.range.is_some_and(|(head, tail)| head <= record && record <= tail);
     (record < compaction.record && !preserved).then_some("before a compaction")
 }

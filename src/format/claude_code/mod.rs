@@ -29,6 +29,7 @@ mod find;
 mod notes;
 #[cfg(test)]
 mod tests;
+mod weigh;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,9 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 
 use super::jsonlines::{Head, files_below, is_uuid, looks_whole};
-use super::{About, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, codex, gemini, pi, qwen};
+use super::{
+    About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, codex, gemini, pi, qwen,
+};
 
 /// Claude Code's sessions and subagents.
 pub struct ClaudeCode;
@@ -133,9 +136,9 @@ impl Format for ClaudeCode {
         dir.into_iter().flat_map(|dir| ["txt", "json"].map(|kind| dir.join(format!("{call}.{kind}")))).collect()
     }
 
-    fn locator(&self, path: &Path) -> Box<dyn Locator> {
+    fn locator(&self, path: &Path, depth: Depth) -> Box<dyn Locator> {
         // A subagent that compacts is given a tail of the conversation, without the calls.
-        Box::new(find::Finder::new(!name(path).starts_with("agent-acompact-")))
+        Box::new(find::Finder::new(!name(path).starts_with("agent-acompact-"), depth))
     }
 }
 

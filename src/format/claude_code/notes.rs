@@ -105,6 +105,11 @@ impl Noticed {
         self.cleared.extend(ids);
     }
 
+    /// The record before which all results were sent whole, where a microcompaction took live ones.
+    pub fn cleared_since(&self) -> Option<u64> {
+        self.cleared_at.filter(|_| self.cleared_live > 0).map(|line| line.saturating_sub(1))
+    }
+
     /// Takes a response whose liveness is known.
     pub fn response(&mut self, response: &Response, id: Option<Key>, paired: bool) {
         if response.dead.is_some() {

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use memchr::memmem;
 
+use super::weigh::Scale;
 use crate::format::parts::{self, Taker, owned, owned_text};
-use crate::format::{Broken, Located, Locator, Note, Part, Record, Response};
+use crate::format::{Broken, Depth, Located, Locator, Note, Part, Record, Response};
 use crate::text::json::{Index, Kind, Node};
 
 /// Above this a result of Cline's own store is certainly cut again when it is sent (8,000 characters, 50,000 of a file).
@@ -21,6 +22,10 @@ pub(super) struct Finder {
     replaced: HashSet<(Why, String)>,
     /// Responses, from the first on, whose message says that it was replaced.
     hidden: Vec<(std::ops::Range<usize>, Why, String)>,
+    /// Where the outline is asked for.
+    scale: Option<Scale>,
+    /// Messages that say they were replaced, where it is.
+    gone: Vec<(u64, Why, String)>,
 }
 
 /// A call, and the batch of the assistant message that made it.
@@ -59,6 +64,9 @@ impl Locator for Finder {
             return self.located.broken.push(Broken { at, what: "expected an array of messages".into(), whole: true });
         }
         let mut taker = Taker::new(record);
+        if let Some(scale) = &mut self.scale {
+            scale.session(root);
+        }
         for (index, message) in (0..).zip(messages.items()) {
             self.message(&mut taker, message, index);
         }
@@ -81,11 +89,20 @@ impl Locator for Finder {
                 });
             }
         }
+        if let Some(scale) = self.scale.take() {
+            let gone = self.gone.iter().filter(|(_, why, parent)| self.replaced.contains(&(*why, parent.clone())));
+            let gone = gone.map(|(index, ..)| *index).collect();
+            self.located.outline = Some(scale.finish(&gone, &self.located.responses));
+        }
         self.located
     }
 }
 
 impl Finder {
+    pub fn new(depth: Depth) -> Self {
+        Finder { scale: Scale::of(depth), ..Finder::default() }
+    }
+
     fn message(&mut self, taker: &mut Taker<'_>, message: Node<'_>, index: u64) {
         if message.kind() != Kind::Object {
             return taker.broken(message, format!("element {index} is not a message (an object)"));
@@ -108,14 +125,26 @@ impl Finder {
             return taker.broken(message, format!("element {index} has no `role` or no `content`"));
         };
         let first = self.located.responses.len();
+        if let Some(scale) = &mut self.scale {
+            scale.message(message, seen.summary || seen.truncation, index);
+        }
         if role.is("assistant") {
             self.assistant(content);
+            self.weigh(content);
         } else if role.is("user") {
             self.user(taker, content, index);
+        }
+        if let Some(scale) = &mut self.scale {
+            scale.ends(role.is("user") && self.located.responses.len() == first);
         }
         let condensed = seen.condense_id.filter(|_| seen.summary).map(|id| (Why::Condensed, id));
         let truncated = seen.truncation_id.filter(|_| seen.truncation).map(|id| (Why::Truncated, id));
         self.replaced.extend(condensed.into_iter().chain(truncated));
+        if self.scale.is_some() {
+            let parents = [(Why::Truncated, &seen.truncation_parent), (Why::Condensed, &seen.condense_parent)];
+            let parents = parents.into_iter().filter_map(|(why, parent)| Some((index, why, parent.clone()?)));
+            self.gone.extend(parents);
+        }
         let responses = first..self.located.responses.len();
         let parents = [(Why::Truncated, seen.truncation_parent), (Why::Condensed, seen.condense_parent)];
         for (why, parent) in parents.into_iter().filter(|_| !responses.is_empty()) {
@@ -149,6 +178,8 @@ impl Finder {
             if let Some(Header { tool, alone: false }) = self.header(content) {
                 let parts = taker.texts(content);
                 self.push(index, tool, parts);
+            } else {
+                self.weigh(content);
             }
             return;
         }
@@ -163,10 +194,14 @@ impl Finder {
                 self.located.responses.push(response);
                 continue;
             }
-            let Some(text) = text_of(*block) else { continue };
-            let Some(header) = self.header(text) else { continue };
+            let header = text_of(*block).and_then(|text| Some((text, self.header(text)?)));
+            let Some((text, header)) = header else {
+                self.weigh(*block);
+                continue;
+            };
             let mut parts = Vec::new();
             let result = if header.alone {
+                self.weigh(*block);
                 // The last text may be what Cline adds behind the results; nothing was returned then.
                 let next = blocks.get(at).and_then(|b| text_of(*b)).filter(|next| self.header(*next).is_none());
                 let next = next.filter(|next| at + 1 < blocks.len() || !is_environment(*next));
@@ -184,6 +219,13 @@ impl Finder {
                 at += 1;
             }
             self.push(index, header.tool, parts);
+        }
+    }
+
+    /// Weighs a content or a block that is no result.
+    fn weigh(&mut self, content: Node<'_>) {
+        if let Some(scale) = &mut self.scale {
+            scale.holds(content);
         }
     }
 

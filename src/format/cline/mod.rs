@@ -21,12 +21,13 @@
 
 mod messages;
 mod screen;
+mod weigh;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::peek::Peek;
-use super::{About, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times};
+use super::{About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times};
 
 /// Cline's and its descendants' tasks.
 pub struct Cline;
@@ -144,10 +145,10 @@ impl Format for Cline {
         Etiquette { id: id.map(str::to_owned), streams, lock: None, times: Times::Keep, appends: false, pads: false }
     }
 
-    fn locator(&self, path: &Path) -> Box<dyn Locator> {
+    fn locator(&self, path: &Path, depth: Depth) -> Box<dyn Locator> {
         match Kind::of(path) {
             Some(Kind::Screen) => Box::new(screen::Finder::default()),
-            _ => Box::new(messages::Finder::default()),
+            _ => Box::new(messages::Finder::new(depth)),
         }
     }
 }

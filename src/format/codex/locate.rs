@@ -4,15 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::super::jsonlines::{self, Line, Texts, opaque};
-use super::super::{Broken, Copy, Located, Locator, Note, Part, Record, Response};
+use super::super::{Broken, Copy, Depth, Located, Locator, Note, Part, Record, Response};
 use super::events;
+use super::weigh::Scale;
 use crate::text::json::{Index, Kind, Node};
 
 /// What Zstandard files begin with.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 /// Items that call a tool. Those of one answer of the assistant's stand together, before what they return.
-const CALLS: [&str; 6] = [
+pub(super) const CALLS: [&str; 6] = [
     "function_call",
     "custom_tool_call",
     "local_shell_call",
@@ -48,6 +49,8 @@ pub(super) struct Finder {
     live: usize,
     /// The first response of each of the user's turns in it.
     turns: Vec<usize>,
+    /// Where the outline is asked for.
+    scale: Option<Scale>,
 }
 
 /// A history of items: the thread's own, or one that replaced it.
@@ -103,6 +106,9 @@ impl Locator for Finder {
     }
 
     fn finish(mut self: Box<Self>) -> Located {
+        if let Some(scale) = self.scale.take() {
+            self.located.outline = Some(scale.finish(&self.located.responses));
+        }
         let mut alone: HashMap<usize, usize> = HashMap::new();
         for waiting in std::mem::take(&mut self.copies) {
             let Some(call) = self.thread.calls.get(waiting.call) else { continue };
@@ -133,6 +139,10 @@ impl Locator for Finder {
 }
 
 impl Finder {
+    pub fn new(depth: Depth) -> Self {
+        Finder { scale: Scale::of(depth), ..Finder::default() }
+    }
+
     fn line(&mut self, record: &Record<'_>, line: Node<'_>, texts: &mut Texts<'_, '_>) {
         let (mut kind, mut payload, mut state) = (None, None, false);
         for (key, value) in line.entries() {
@@ -155,6 +165,9 @@ impl Finder {
         };
         // In the oldest rollouts an item stands in the line itself.
         let payload = payload.unwrap_or(line);
+        if let Some(scale) = &mut self.scale {
+            scale.line(record, &kind, payload);
+        }
         match &*kind {
             "compacted" => self.compacted(payload, texts),
             "event_msg" => self.event(payload, texts),
@@ -187,6 +200,10 @@ impl Finder {
         }
         let Some(kind) = seen.kind.and_then(|k| k.text()) else { return };
         let call = CALLS.contains(&&*kind);
+        let turn = seen.role.is_some_and(|r| r.is("user")) && seen.content.is_some_and(begins_a_turn);
+        if let Some(scale) = self.scale.as_mut().filter(|_| !answers(&kind)) {
+            scale.item(texts.number, item, &kind, turn);
+        }
         if call && !items.in_run {
             self.batches += 1;
         }
@@ -199,7 +216,7 @@ impl Finder {
             }
         } else if answers(&kind) {
             self.response(items, item, &seen, texts);
-        } else if seen.role.is_some_and(|r| r.is("user")) && seen.content.is_some_and(begins_a_turn) {
+        } else if turn {
             self.turns.push(self.located.responses.len());
         }
     }
@@ -230,6 +247,9 @@ impl Finder {
         }
         parts.shrink_to_fit();
         let Some(call) = items.calls.get_mut(index) else { return };
+        if let Some(scale) = &mut self.scale {
+            scale.response();
+        }
         call.response = Some(self.located.responses.len());
         self.located.responses.push(Response {
             id,
@@ -268,9 +288,15 @@ impl Finder {
         self.live = self.located.responses.len();
         self.turns.clear();
         self.thread.in_run = false;
+        if let Some(scale) = &mut self.scale {
+            scale.compacted(payload);
+        }
         let mut items = Items::default();
         for item in payload.get("replacement_history").into_iter().flat_map(|h| h.items()) {
             self.item(&mut items, item, texts);
+        }
+        if let Some(scale) = &mut self.scale {
+            scale.replaced();
         }
     }
 
@@ -315,6 +341,9 @@ impl Finder {
 
     /// The newest turns are taken back. Where fewer turns are known than that, all are.
     fn rolled_back(&mut self, turns: usize) {
+        if let Some(scale) = &mut self.scale {
+            scale.rolled_back(turns);
+        }
         let index = self.turns.len().saturating_sub(turns);
         if let Some(first) = self.turns.get(index).copied() {
             self.bury(first, "rolled back");

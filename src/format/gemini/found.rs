@@ -5,13 +5,17 @@ use std::ops::Range;
 
 use super::super::genai::{self, Answer, Kept};
 use super::super::jsonlines::{self, Texts};
-use super::super::{Copy, Located, Part, Response};
+use super::super::{Copy, Depth, Located, Part, Response};
+use super::weigh::Scale;
 use crate::text::json::{Kind, Node};
 
 /// Where a response is kept for the screen.
 const DISPLAYS: [&str; 2] = ["resultDisplay", "resultDisplay.fileDiff"];
 /// Where it is sent once more.
 const ECHO: &str = "content.functionResponse";
+
+/// Why a message is not sent for which a later one of its id stands.
+pub(super) const SUPERSEDED: &str = "superseded";
 
 /// Among how many responses of the same id, before and after it, an echo's is looked for.
 const NEAR: usize = 64;
@@ -28,6 +32,10 @@ pub(super) struct Found {
     holders: HashMap<u64, (Range<usize>, Range<usize>)>,
     /// A number for each message: what one calls is a batch.
     batches: u64,
+    /// Where the outline is asked for.
+    pub scale: Option<Scale>,
+    /// The number of its message for each response, where it is asked for.
+    messages: Vec<u64>,
 }
 
 /// A response once more, in a user's record: the second copy that is sent.
@@ -38,6 +46,7 @@ struct Echo {
     tool: Option<String>,
     batch: u64,
     failed: bool,
+    message: u64,
     dead: Option<&'static str>,
     place: &'static str,
     record: u64,
@@ -45,6 +54,10 @@ struct Echo {
 }
 
 impl Found {
+    pub(super) fn new(depth: Depth) -> Self {
+        Found { scale: Scale::of(depth), ..Found::default() }
+    }
+
     /// Takes a message. `key` is that of its id, where another one can take its place.
     pub(super) fn message(&mut self, key: Option<u64>, message: &Message<'_>, texts: &mut Texts<'_, '_>) {
         let start = (self.located.responses.len(), self.echoes.len());
@@ -62,6 +75,10 @@ impl Found {
                     self.echo(answer, ECHO, texts);
                 }
             }
+        }
+        if let Some(scale) = &mut self.scale {
+            scale.message(key, message, texts, self.batches);
+            self.messages.resize(self.located.responses.len(), self.batches);
         }
         let end = (self.located.responses.len(), self.echoes.len());
         if let Some(key) = key.filter(|_| start != end) {
@@ -141,6 +158,7 @@ impl Found {
             tool: answer.name().filter(|_| !known).map(std::borrow::Cow::into_owned),
             batch: self.batches,
             failed: answer.failed(),
+            message: self.batches,
             dead: None,
             place,
             record: texts.number,
@@ -150,6 +168,9 @@ impl Found {
 
     /// A message is not sent any more.
     pub(super) fn bury(&mut self, key: u64, why: &'static str) {
+        if let Some(scale) = &mut self.scale {
+            scale.bury(key, why == SUPERSEDED);
+        }
         let Some((responses, echoes)) = self.holders.remove(&key) else { return };
         let responses = self.located.responses.get_mut(responses).unwrap_or_default();
         responses.iter_mut().for_each(|r| r.dead = Some(why));
@@ -161,6 +182,9 @@ impl Found {
     pub(super) fn bury_all(&mut self, why: &'static str) {
         let keys: Vec<u64> = self.holders.keys().copied().collect();
         keys.into_iter().for_each(|key| self.bury(key, why));
+        if let Some(scale) = &mut self.scale {
+            scale.bury_all();
+        }
     }
 
     /// Puts each echo to its response.
@@ -170,7 +194,9 @@ impl Found {
         let mut by_id: Vec<(u64, usize)> = keys.zip(0..).filter_map(|(key, index)| Some((key?, index))).collect();
         by_id.sort_unstable();
         let mut echoed = HashSet::new();
+        let mut messages = std::mem::take(&mut self.messages);
         let alone = echoes.into_iter().filter_map(|echo| {
+            let message = echo.message;
             let from = echo.key.map_or(by_id.len(), |key| by_id.partition_point(|(k, _)| *k < key));
             let same = by_id.get(from..).unwrap_or_default();
             let same = same.get(..same.partition_point(|(k, _)| Some(*k) == echo.key)).unwrap_or_default();
@@ -179,10 +205,16 @@ impl Found {
                 same.partition_point(|(_, i)| self.located.responses.get(*i).is_some_and(|r| r.record <= echo.record));
             let near = same.get(at.saturating_sub(NEAR)..same.len().min(at + NEAR)).unwrap_or_default();
             let same: Vec<usize> = near.iter().map(|(_, index)| *index).collect();
-            self.pair(echo, &same, &mut echoed)
+            let response = self.pair(echo, &same, &mut echoed)?;
+            messages.push(message);
+            Some(response)
         });
         let alone: Vec<Response> = alone.collect();
         self.located.responses.extend(alone);
+        if let Some(scale) = self.scale.take() {
+            let responses = messages.into_iter().zip(&self.located.responses);
+            self.located.outline = Some(scale.finish(responses));
+        }
         jsonlines::arrange(&mut self.located.responses);
         self.located.notes.extend(self.kept.notes());
         self.located
@@ -239,6 +271,8 @@ impl Found {
 #[derive(Default)]
 pub(super) struct Message<'a> {
     pub id: Option<Node<'a>>,
+    /// The message itself.
+    pub node: Option<Node<'a>>,
     pub calls: Option<Node<'a>>,
     pub content: Option<Node<'a>>,
     pub rewind: Option<Node<'a>>,
@@ -247,7 +281,7 @@ pub(super) struct Message<'a> {
 
 impl<'a> Message<'a> {
     pub(super) fn of(line: Node<'a>) -> Self {
-        let mut seen = Message::default();
+        let mut seen = Message { node: Some(line), ..Message::default() };
         for (key, value) in line.entries() {
             match key.text().as_deref() {
                 Some("id") => seen.id = Some(value),

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::super::jsonlines::{self, Line, Texts};
-use super::super::{Broken, Located, Locator, Note, Record};
-use super::found::{Found, Message};
+use super::super::{Broken, Depth, Located, Locator, Note, Record};
+use super::found::{Found, Message, SUPERSEDED};
 use crate::text::json::{Index, Kind, Node};
 
 /// The locator of a log.
@@ -41,6 +41,10 @@ impl Locator for Finder {
 }
 
 impl Finder {
+    pub(super) fn new(depth: Depth) -> Self {
+        Finder { found: Found::new(depth), ..Finder::default() }
+    }
+
     /// In the order in which the agent asks what a line is.
     fn line(&mut self, line: Node<'_>, texts: &mut Texts<'_, '_>) {
         let seen = Message::of(line);
@@ -59,6 +63,9 @@ impl Finder {
                 self.log.keys.clear();
                 self.found.bury_all("before the last checkpoint");
                 messages.items().for_each(|message| self.message(&Message::of(message), texts));
+                if let Some(scale) = &mut self.found.scale {
+                    scale.checkpoint();
+                }
             }
         } else if ids(line) {
             self.headed = true;
@@ -70,16 +77,21 @@ impl Finder {
     fn message(&mut self, message: &Message<'_>, texts: &mut Texts<'_, '_>) {
         let Some(id) = message.id.and_then(|id| id.text()) else { return };
         let key = jsonlines::key(&id);
-        self.found.bury(key, "superseded");
+        self.found.bury(key, SUPERSEDED);
         self.log.push(key);
         self.found.message(Some(key), message, texts);
     }
 }
 
 /// The locator of a document.
-#[derive(Default)]
 pub(super) struct Document {
     found: Found,
+}
+
+impl Document {
+    pub(super) fn new(depth: Depth) -> Self {
+        Document { found: Found::new(depth) }
+    }
 }
 
 impl Locator for Document {

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use memchr::memmem;
 
-use crate::format::{Broken, Located, Locator, Note, Part, Record, Response, Setting};
+use super::weigh::Scale;
+use crate::format::{Broken, Depth, Located, Locator, Note, Part, Record, Response, Setting};
 use crate::text::json::{Index, Kind, Node};
 use crate::text::literal::Encoding;
 
@@ -48,6 +49,8 @@ pub(super) struct Finder {
     turn_begun: bool,
     batches: u64,
     in_batch: bool,
+    /// Where the outline is asked for.
+    scale: Option<Scale>,
 }
 
 impl Locator for Finder {
@@ -92,6 +95,9 @@ impl Locator for Finder {
                 response.dead = Some("hidden by compaction");
             }
         }
+        if let Some(scale) = self.scale.take() {
+            self.located.outline = Some(scale.finish(self.shelved.is_some(), self.turn, &self.located.responses));
+        }
         self.located.settings = self.settings.into_iter().collect();
         self.located
     }
@@ -99,8 +105,8 @@ impl Locator for Finder {
 
 impl Finder {
     /// Of a stream that is live, or why it is not.
-    pub(super) fn new(shelved: Option<&'static str>) -> Self {
-        Finder { shelved, ..Finder::default() }
+    pub(super) fn new(shelved: Option<&'static str>, depth: Depth) -> Self {
+        Finder { shelved, scale: Scale::of(depth), ..Finder::default() }
     }
 
     fn event(&mut self, record: &Record<'_>, event: Node<'_>, index: u64, line: u64, lines: &mut Lines<'_>) {
@@ -143,6 +149,9 @@ impl Finder {
             }
             self.turn_begun = true;
             self.in_batch &= kind == "tool_call_response";
+        }
+        if let Some(scale) = &mut self.scale {
+            scale.event(event, &kind, index, self.turn);
         }
         match &*kind {
             "tool_call_request" => {
@@ -226,6 +235,9 @@ impl Finder {
 
     /// Takes `conversation.tools.*.size_threshold` of a configuration or of a change to one: what is there replaces.
     fn configure(&mut self, config: Node<'_>) {
+        if let Some(scale) = &mut self.scale {
+            scale.configure(config);
+        }
         let Some(tools) = config.at(&["conversation", "tools"]) else { return };
         for (name, tool) in tools.entries() {
             let (Some(name), Some(value)) = (name.text(), tool.get("size_threshold")) else { continue };

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::notes::{has_notice, overflows};
+use super::notes::has_notice;
 use super::sent::{Compaction, Kept, SUPERSEDED, Sent};
 use super::tree::{Grown, Parent, Tree};
+use super::weigh::Scale;
 use crate::format::jsonlines;
 use crate::format::kept::{self, Key, key_of, leaves};
 use crate::format::parts::{Taker, owned_text};
-use crate::format::{Located, Locator, Note, Part, Record};
+use crate::format::weigher::overflows;
+use crate::format::{Depth, Located, Locator, Note, Part, Record};
 use crate::text::json::{Index, Kind, Node};
 
 #[derive(Default)]
@@ -29,6 +31,8 @@ pub(super) struct Finder {
     /// Entries and lines of the overflow errors that no answer follows.
     overflows: Vec<(u64, u64)>,
     without_content: Option<u64>,
+    /// Where the outline is asked for.
+    scale: Option<Scale>,
 }
 
 /// What the first record was.
@@ -133,9 +137,13 @@ impl<'a> Message<'a> {
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
         let mut index = Index::default();
+        let mut weighed = None;
         let entry = match jsonlines::read(record, &mut index) {
             jsonlines::Line::Blank => return,
-            jsonlines::Line::Object(root) => Entry::of(root),
+            jsonlines::Line::Object(root) => {
+                weighed = Some(root);
+                Entry::of(root)
+            }
             jsonlines::Line::Broken(broken) => {
                 self.located.broken.push(broken);
                 // Null is passed over by 1.6, and 0.73 fails; any other value takes a place in the tree.
@@ -147,6 +155,9 @@ impl Locator for Finder {
         };
         if self.header == Header::Awaited {
             if entry.is("session") {
+                if let (Some(scale), Some(root)) = (&mut self.scale, weighed) {
+                    scale.header(root);
+                }
                 self.header = Header::Is(entry.version.map_or(1, |v| v.whole_number().unwrap_or(u64::MAX)));
                 if !matches!(self.header, Header::Is(1..=3)) {
                     self.note(record.line, "a header of a version other than 1, 2 and 3: read as one of version 3");
@@ -158,6 +169,9 @@ impl Locator for Finder {
                 record.line,
                 "the first record is no session header: pi 1.6 refuses the file, 0.73 overwrites it",
             );
+        }
+        if let (Some(scale), Some(root)) = (&mut self.scale, weighed) {
+            scale.entry(record, root, self.tree.len());
         }
         let mut taker = Taker::new(record);
         self.entry(record, &entry, &mut taker);
@@ -176,11 +190,19 @@ impl Locator for Finder {
         self.calls.sort_unstable();
         self.settle(&tree, &sent);
         self.notes(&sent);
+        if let Some(scale) = self.scale.take() {
+            let responses = self.origins.iter().map(|origin| origin.entry).zip(&self.located.responses);
+            self.located.outline = Some(scale.finish(&tree, &sent, &self.compactions, responses));
+        }
         self.located
     }
 }
 
 impl Finder {
+    pub fn new(depth: Depth) -> Self {
+        Finder { scale: Scale::of(depth), ..Finder::default() }
+    }
+
     fn entry(&mut self, record: &Record<'_>, entry: &Entry<'_>, taker: &mut Taker<'_>) {
         let list = self.header == Header::Is(1) || (self.header == Header::Missing && entry.id.is_none());
         let parent = match (list, key_of(entry.parent)) {
@@ -310,8 +332,10 @@ impl Finder {
             }
             (response.batch, response.dead) = (batch, settled.dead);
         }
-        let mut settled = settled.iter();
-        responses.retain(|_| settled.next().is_some_and(Option::is_some));
+        let mut one = settled.iter();
+        responses.retain(|_| one.next().is_some_and(Option::is_some));
+        let mut one = settled.iter();
+        self.origins.retain(|_| one.next().is_some_and(Option::is_some));
     }
 
     fn notes(&mut self, sent: &Sent) {

@@ -28,13 +28,15 @@ mod sent;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod weigh;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::jsonlines::{Head, files_below, is_uuid};
 use super::{
-    About, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, claude_code, codex, gemini, qwen,
+    About, Depth, Etiquette, Format, Framing, Locator, Look, Places, Probe, Stream, Times, claude_code, codex, gemini,
+    qwen,
 };
 
 /// pi's sessions.
@@ -105,8 +107,8 @@ impl Format for Pi {
         }
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(find::Finder::default())
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(find::Finder::new(depth))
     }
 }
 

@@ -1,28 +1,6 @@
-//! What pi writes beside results: errors of too much context, and its own notices.
+//! What pi writes into results: its own notices.
 
 use memchr::memmem;
-
-const OVERFLOWS: [&str; 12] = [
-    "prompt is too long",
-    "context_length_exceeded",
-    "context length exceeded",
-    "maximum context length",
-    "exceeds the context window",
-    "context window exceeded",
-    "context overflow recovery failed",
-    "request too large",
-    "request_too_large",
-    "request entity too large",
-    "too many tokens",
-    "input is too long",
-];
-
-/// Whether an error is one of too much context, by what providers say; pi itself knows 29 patterns.
-pub(super) fn overflows(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    OVERFLOWS.iter().any(|phrase| text.contains(phrase))
-        || text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "413")
-}
 
 /// Whether a content ends in a notice of pi's own: bracketed, after a blank line, perhaps before a line on the exit code.
 pub(super) fn has_notice(content: &[u8]) -> bool {
@@ -61,14 +39,5 @@ mod tests {
         ] {
             assert!(!has_notice(no.as_bytes()), "{no}");
         }
-    }
-
-    #[test]
-    fn overflow_errors() {
-        assert!(overflows("400 {\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}"));
-        assert!(overflows("Your input exceeds the context window of this model."));
-        assert!(overflows("github-copilot API error (413): {\"message\":\"failed to parse request\"}"));
-        assert!(!overflows("[repaired: context overflow error, oversized tool result has been cut]"));
-        assert!(!overflows("github-copilot API error: {\"message\":\"request too big (repaired)\"}"));
     }
 }

@@ -25,7 +25,9 @@ pub(super) enum Kept {
 pub(super) struct Sent {
     pub path: Path,
     /// The first entry that the latest compaction on the path keeps.
-    kept: u64,
+    pub kept: u64,
+    /// That compaction.
+    pub latest: Option<u64>,
     /// The entry that replaces an entry, as far as it is on the path.
     pub edited: HashMap<u64, Option<u64>>,
 }
@@ -51,7 +53,7 @@ impl Sent {
                 *latest = Some(*entry);
             }
         }
-        Sent { path, kept, edited }
+        Sent { path, kept, latest: latest.map(|c| c.entry), edited }
     }
 
     /// Why a result is not sent: the result itself, or (another entry) what replaces it.

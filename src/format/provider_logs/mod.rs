@@ -21,6 +21,7 @@
 mod claim;
 mod items;
 mod messages;
+mod weigh;
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,8 @@ use memchr::memmem;
 use super::jsonlines::without_mark;
 use super::parts::{self, Taker};
 use super::{
-    About, Broken, Etiquette, FORMATS, Format, Framing, Located, Locator, Look, Note, Places, Probe, Record, Stream,
-    Times,
+    About, Broken, Depth, Etiquette, FORMATS, Format, Framing, Located, Locator, Look, Note, Places, Probe, Record,
+    Stream, Times,
 };
 use crate::text::json::{Index, Kind, Node};
 
@@ -78,8 +79,8 @@ impl Format for Document {
         etiquette(path, false)
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(Finder { framing: Framing::Document, located: Located::default(), batches: 0 })
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(Finder::new(Framing::Document, depth))
     }
 }
 
@@ -130,8 +131,8 @@ impl Format for Lines {
         etiquette(path, true)
     }
 
-    fn locator(&self, _path: &Path) -> Box<dyn Locator> {
-        Box::new(Finder { framing: Framing::Lines, located: Located::default(), batches: 0 })
+    fn locator(&self, _path: &Path, depth: Depth) -> Box<dyn Locator> {
+        Box::new(Finder::new(Framing::Lines, depth))
     }
 }
 
@@ -157,6 +158,8 @@ struct Finder {
     framing: Framing,
     located: Located,
     batches: u64,
+    /// Where the outline is asked for.
+    scale: Option<weigh::Scale>,
 }
 
 impl Locator for Finder {
@@ -179,12 +182,19 @@ impl Locator for Finder {
         }
     }
 
-    fn finish(self: Box<Self>) -> Located {
+    fn finish(mut self: Box<Self>) -> Located {
+        if let Some(scale) = self.scale.take() {
+            self.located.outline = Some(scale.finish(&self.located.responses));
+        }
         self.located
     }
 }
 
 impl Finder {
+    fn new(framing: Framing, depth: Depth) -> Self {
+        Finder { framing, located: Located::default(), batches: 0, scale: weigh::Scale::of(depth, framing) }
+    }
+
     fn request(&mut self, record: &Record<'_>, root: Node<'_>) {
         let line = (self.framing == Framing::Lines).then_some(record.index);
         let mut walk = messages::Walk::new(Taker::new(record), line, self.batches);
@@ -212,6 +222,10 @@ impl Finder {
                 self.located.broken.push(Broken { at: record.offset, what, whole: true });
             }
         }
+        let first = self.located.responses.len();
         self.batches = walk.finish(&mut self.located);
+        if let Some(scale) = &mut self.scale {
+            scale.request(record, root, first);
+        }
     }
 }
