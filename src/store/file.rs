@@ -61,9 +61,30 @@ impl Source {
     /// Opens a regular file. The last component may not be a symbolic link: resolve it first where one is allowed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        Self::open_in(path, full_path(path), |parent| {
+            Dir::open(parent).map_err(Error::io(parent, "open the directory"))
+        })
+    }
+
+    /// The same, of a path that had no links in it when it was found: one that it has now was put there to lead elsewhere, and
+    /// is refused. Elsewhere than on Linux only the last component is looked at.
+    pub fn open_real(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let open = |parent: &Path| match Dir::open_real(parent) {
+            Err(e) if sys::is_link_error(&e) || e.kind() == io::ErrorKind::NotADirectory => {
+                let why =
+                    "a directory that leads to it has become a link, which is not followed; name the file it leads to";
+                Err(Error::Refused { path: path.to_owned(), why: why.into() })
+            }
+            opened => opened.map_err(Error::io(parent, "open the directory")),
+        };
+        Self::open_in(path, path.to_owned(), open)
+    }
+
+    fn open_in(path: &Path, full: PathBuf, open: impl FnOnce(&Path) -> Result<Dir>) -> Result<Self> {
         let refused = |why: String| Error::Refused { path: path.to_owned(), why };
         let (parent, name) = split(path).ok_or_else(|| refused("not the name of a file".into()))?;
-        let dir = Dir::open(parent).map_err(Error::io(parent, "open the directory"))?;
+        let dir = open(parent)?;
         let file = match dir.open_file(name) {
             Ok(file) => file,
             Err(e) if sys::is_link_error(&e) => {
@@ -83,7 +104,7 @@ impl Source {
         if !sys::is_regular(stamp.mode) {
             return Err(refused(format!("{}, not a regular file", sys::kind(stamp.mode))));
         }
-        Ok(Source { path: path.to_owned(), full: full_path(path), dir, name: name.to_owned(), file, stamp })
+        Ok(Source { path: path.to_owned(), full, dir, name: name.to_owned(), file, stamp })
     }
 
     /// The path as it was given.

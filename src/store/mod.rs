@@ -16,6 +16,7 @@ use crate::verify::Verified;
 
 pub mod file;
 mod files;
+mod holders;
 pub mod journal;
 mod late;
 pub mod lease;
