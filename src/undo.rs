@@ -262,7 +262,7 @@ impl Undo<'_> {
             return Err(Error::Refused { path: document.real.clone(), why });
         }
         // What is put back is over limits by intention, so none are in force.
-        let work = Work::read(conversation, document, Limits::default(), false)?;
+        let work = Work::read(conversation, document, Limits::default(), false, self.options.max_record)?;
         let now = work.source.sha256()?;
         let undone = |state, backup| Ok(UndoneDocument { path: document.real.clone(), state, backup });
         let wanted: Vec<&Cut> = intent.cuts.iter().filter(|c| self.only.is_none_or(|n| n == c.id)).collect();

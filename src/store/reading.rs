@@ -15,12 +15,23 @@ impl Source {
     /// # Errors
     /// What reading returns, a document that became shorter among it.
     pub fn each_chunk(&self, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.try_each_chunk(&mut |chunk| {
+            take(chunk);
+            Ok(())
+        })
+    }
+
+    /// The same, until `take` has had enough.
+    ///
+    /// # Errors
+    /// What reading returns, and what `take` returns.
+    pub fn try_each_chunk(&self, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut reader = self.reader();
         let mut buffer = vec![0; CHUNK];
         loop {
             match reader.read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(n) => take(buffer.get(..n).unwrap_or_default()),
+                Ok(n) => take(buffer.get(..n).unwrap_or_default())?,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::io(self.path(), "read it")(e)),
             }
