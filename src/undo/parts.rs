@@ -62,7 +62,12 @@ impl Backup {
             return Err(Error::Refused { path: intent.path.clone(), why });
         }
         let path = vault.path_of(&intent.old.sha256);
-        let object = Source::open(&path)?;
+        let object = Source::open(&path).map_err(|e| match e {
+            Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Error::Backup { path, what: "the backup is missing".into() }
+            }
+            other => other,
+        })?;
         if object.sha256()? != intent.old.sha256 {
             return Err(Error::Backup {
                 path,
