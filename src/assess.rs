@@ -14,7 +14,7 @@ use crate::event::Note;
 use crate::format::{Broken, Depth, Format, Located, Locator, Part, Record, Response, Setting};
 use crate::text::cut::{self, Cut};
 use crate::text::literal::Encoding;
-use crate::text::records::Splitter;
+use crate::text::records::{Splitter, TooLong};
 
 /// A stream on its way in.
 pub struct Reading {
@@ -32,17 +32,32 @@ impl Reading {
         depth: Depth,
         asides: impl IntoIterator<Item = (&'a Path, &'a [u8])>,
     ) -> Self {
+        Self::within(u64::MAX, format, path, depth, asides)
+    }
+
+    /// The same, with records of at most so many bytes.
+    #[must_use]
+    pub fn within<'a>(
+        most: u64,
+        format: &dyn Format,
+        path: &Path,
+        depth: Depth,
+        asides: impl IntoIterator<Item = (&'a Path, &'a [u8])>,
+    ) -> Self {
         let mut locator = format.locator(path, depth);
         for (path, bytes) in asides {
             locator.aside(path, bytes);
         }
-        Reading { locator, splitter: Splitter::new(format.framing()), len: 0 }
+        Reading { locator, splitter: Splitter::new(format.framing(), most), len: 0 }
     }
 
     /// Takes the next bytes of the document.
-    pub fn push(&mut self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// See [`Splitter::push`].
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.len += bytes.len() as u64;
-        self.splitter.push(bytes, &mut |record: &Record<'_>| self.locator.record(record));
+        self.splitter.push(bytes, &mut |record: &Record<'_>| self.locator.record(record))
     }
 
     /// The document has ended.

@@ -46,7 +46,7 @@ impl Draft {
 pub fn read_document(conversation: &Conversation, document: &Document, options: &Options<'_>) -> Result<Draft> {
     let limits = (options.limits)(&document.real)?;
     let thorough = options.thorough || document.named;
-    let work = Work::read_or_skim(conversation, document, limits, options.live_only, thorough)?;
+    let work = Work::read_or_skim(conversation, document, limits, options.live_only, thorough, options.max_record)?;
     let mut broken = Vec::new();
     for b in work.before.broken() {
         broken.push((work.source.position(b.at)?.0, b.what.clone()));
@@ -233,7 +233,8 @@ impl Repair<'_> {
     ) -> Result<()> {
         let Turn { draft, time, number } = turn;
         let planned = draft.targets();
-        let work = Work::reopen(self.conversation, document, draft.closed, self.options.live_only)?;
+        let Options { live_only, max_record, .. } = *self.options;
+        let work = Work::reopen(self.conversation, document, draft.closed, live_only, max_record)?;
         // What came in between may have changed the plan. Cuts are numbered by now, so that one is for the next run.
         if work.before.targets.len() != planned {
             return Err(Error::Changed { path: document.shown.clone(), what: "changed" });

@@ -54,6 +54,8 @@ pub struct Options<'a> {
     pub live_only: bool,
     /// Read every stream from its first byte to its last, also where little of it shows that nothing is over a limit.
     pub thorough: bool,
+    /// The longest record (a line, or a document that is one), in bytes; a file with a longer one is refused.
+    pub max_record: u64,
     /// Without an agent's lock: refuse a stream changed less than this ago.
     pub min_idle: Duration,
     /// Where backups and journal live.

@@ -13,8 +13,8 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::cap::limits::Limits;
 use crate::error::{Error, Result};
-use crate::format::{self, Etiquette, FORMATS, Format, HEAD, Look, Places, Probe};
-use crate::store::file::Source;
+use crate::format::{self, Etiquette, FORMATS, Format, HEAD, Look, Places, Probe, Stream};
+use crate::store::file::{Source, full_path};
 use crate::store::look::Disk;
 
 /// What was asked for.
@@ -320,7 +320,7 @@ impl Scan<'_> {
             return Ok(candidates);
         }
         let packed = candidates.iter().any(|f| f.packed(real));
-        let source = if packed { Source::open_packed(real)? } else { Source::open(real)? };
+        let source = Source::open_real(real)?.unpacking(packed);
         let head = source.head(HEAD)?;
         candidates.retain(|f| f.claims(&Probe { path: real, head: &head }));
         Ok(candidates)
@@ -339,9 +339,16 @@ impl Scan<'_> {
             return;
         }
         let etiquette = format.conversation(real, &Disk, self.places);
+        let owner = Disk.owner(real);
+        let others = |s: &&Stream| Disk.owner(&s.path).is_some_and(|uid| Some(uid) != owner);
+        if let Some(other) = etiquette.streams.iter().find(others) {
+            let other = other.path.display();
+            let why = format!("its conversation's other copy {other} is another user's; repair it as that user");
+            return self.found.troubles.push(Error::Refused { path: shown.to_owned(), why });
+        }
         let documents = etiquette.streams.iter().map(|stream| Document {
             shown: if stream.path == real { shown.to_owned() } else { stream.path.clone() },
-            real: stream.path.clone(),
+            real: if stream.path == real { real.to_owned() } else { full_path(&stream.path) },
             asides: stream.asides.clone(),
             named: named && stream.path == real,
         });

@@ -17,6 +17,7 @@ use crate::event::{Event, Observer};
 use crate::format;
 use crate::repair::{Options, close_store, open_store};
 use crate::scan::{Conversation, Document};
+use crate::store::file::full_path;
 use crate::store::journal::{self, Cut, Intent, Kind, Outcome, Run, split_cut_id};
 use crate::store::look::Disk;
 use crate::store::vault::Vault;
@@ -27,15 +28,18 @@ use crate::verify::Goal;
 use crate::work::{Replacement, Work};
 
 use parts::{Backup, Place, Places};
+use which::{find, real, standing};
 
 mod parts;
+mod which;
 
 /// What to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     /// A run (`RUN`), or one cut of it (`RUN-N`).
     Run(String),
-    /// What the latest run that changed this file, or files below this directory, did to them.
+    /// What the latest run that changed this file, or files below this directory, did to them: the latest of which anything
+    /// is left to undo. Where no run changed it: what a run did to files that were moved here since.
     Path(PathBuf),
 }
 
@@ -86,14 +90,36 @@ pub enum UndoState {
 /// # Errors
 /// [`Error::Unknown`] where nothing matches; what makes the whole undo impossible.
 pub fn undo(which: &Which, dry: bool, options: &Options<'_>, observer: &mut dyn Observer) -> Result<Undone> {
-    let (run, only) = find(which, &options.vault)?;
+    let (mut runs, only) = find(which, &options.vault, &options.places)?;
+    runs.reverse();
+    while let Some(run) = runs.pop() {
+        let earlier = runs.iter().flat_map(|run| &run.documents).map(|(intent, _)| intent.old.sha256).collect();
+        let undone = one(&run, only, earlier, which, dry, options, observer)?;
+        // What was undone before is not meant again while an earlier run still has something cut here.
+        let already = undone.documents.iter().all(|document| document.state == UndoState::Already);
+        if !already || undone.documents.is_empty() || undone.interrupted || runs.is_empty() {
+            return Ok(undone);
+        }
+    }
+    Ok(Undone::default())
+}
+
+fn one(
+    run: &Run,
+    only: Option<u64>,
+    earlier: HashSet<[u8; 32]>,
+    which: &Which,
+    dry: bool,
+    options: &Options<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Undone> {
     let mut undone = Undone { undid: run.run.clone(), ..Undone::default() };
     let files = if dry { None } else { Some(open_store(options, Kind::Undo, Some(run.run.clone()), observer)?) };
     let refuses = Dry { break_hardlinks: options.break_hardlinks };
     let store: &dyn Store = files.as_ref().map_or(&refuses as &dyn Store, |files: &FileStore| files);
     let mut undo =
-        Undo { run: &run.run, only, options, store, writes: !dry, next: 1, vault: Vault::new(&options.vault) };
-    for (conversation, intents) in conversations(&run, which, options, observer) {
+        Undo { run: &run.run, only, earlier, options, store, writes: !dry, next: 1, vault: Vault::new(&options.vault) };
+    for (conversation, intents) in conversations(run, which, options, observer) {
         if options.stop.load(Ordering::Relaxed) {
             undone.interrupted = true;
             break;
@@ -128,47 +154,6 @@ pub fn original(vault: &Vault, cut: &str) -> Result<Vec<u8>> {
     text.ok_or_else(nothing)
 }
 
-fn find(which: &Which, vault: &Path) -> Result<(Run, Option<u64>)> {
-    match which {
-        Which::Run(id) => {
-            if let Ok(run) = journal::read(vault, id) {
-                return Ok((run, None));
-            }
-            let cut = split_cut_id(id).and_then(|(run, number)| Some((journal::read(vault, run).ok()?, Some(number))));
-            let known = |(run, number): &(Run, Option<u64>)| {
-                run.documents.iter().any(|(i, _)| i.cuts.iter().any(|c| Some(c.id) == *number))
-            };
-            cut.filter(known)
-                .ok_or_else(|| Error::Unknown(format!("no run {id:?}; `unwedge backups list` shows the runs")))
-        }
-        Which::Path(path) => {
-            let real = real(path);
-            let runs = journal::runs(vault)?;
-            let changed = |run: &&Run| {
-                run.kind == Kind::Fix
-                    && run
-                        .documents
-                        .iter()
-                        .any(|(i, outcome)| *outcome == Outcome::Done && standing(i).starts_with(&real))
-            };
-            let run = runs.iter().rfind(changed).cloned();
-            run.map(|run| (run, None)).ok_or_else(|| {
-                Error::Unknown(format!("{}: no run changed it; `unwedge backups list` shows the runs", path.display()))
-            })
-        }
-    }
-}
-
-/// Where a document is now: under the name that the run knew, or the other one that its agent may have given it since.
-fn standing(intent: &Intent) -> PathBuf {
-    let renamed = || format::named(&intent.format)?.renamed(&intent.path).filter(|path| Disk.is_file(path));
-    if Disk.is_file(&intent.path) { None } else { renamed() }.unwrap_or_else(|| intent.path.clone())
-}
-
-fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
-}
-
 /// The run's documents that are to be undone, by conversation. Copies of one conversation are undone together.
 fn conversations<'r>(
     run: &'r Run,
@@ -185,13 +170,14 @@ fn conversations<'r>(
             }));
             continue;
         };
-        let path = standing(intent);
+        // A directory on the way may be a link by now, of its owner's own making.
+        let path = full_path(&standing(intent));
         let etiquette = format.conversation(&path, &Disk, &options.places);
         let key = etiquette.streams.first().map_or_else(|| path.clone(), |s| s.path.clone());
         let (_, intents) = groups.entry(key).or_insert_with(|| {
             let documents = etiquette.streams.iter().map(|s| Document {
                 shown: s.path.clone(),
-                real: s.path.clone(),
+                real: full_path(&s.path),
                 asides: s.asides.clone(),
                 named: true,
             });
@@ -210,6 +196,8 @@ struct Undo<'a> {
     run: &'a str,
     /// Only the cut of this number.
     only: Option<u64>,
+    /// What earlier runs found: a document that is that has nothing of this run in it.
+    earlier: HashSet<[u8; 32]>,
     options: &'a Options<'a>,
     store: &'a dyn Store,
     writes: bool,
@@ -268,15 +256,19 @@ impl Undo<'_> {
     ) -> Result<UndoneDocument> {
         let backup = Backup::open(&self.vault, intent)?;
         if !Disk.is_file(&document.real) {
-            let why = format!("it is no longer there; its original is {}", backup.object.path().display());
+            let original = backup.object.path().display();
+            let why = format!(
+                "it is no longer there; where it was moved, name the new place (`unwedge undo PATH`); its original is \
+                 {original}, a plain copy"
+            );
             return Err(Error::Refused { path: document.real.clone(), why });
         }
         // What is put back is over limits by intention, so none are in force.
-        let work = Work::read(conversation, document, Limits::default(), false)?;
+        let work = Work::read(conversation, document, Limits::default(), false, self.options.max_record)?;
         let now = work.source.sha256()?;
         let undone = |state, backup| Ok(UndoneDocument { path: document.real.clone(), state, backup });
         let wanted: Vec<&Cut> = intent.cuts.iter().filter(|c| self.only.is_none_or(|n| n == c.id)).collect();
-        if now == intent.old.sha256 || wanted.is_empty() {
+        if now == intent.old.sha256 || self.earlier.contains(&now) || wanted.is_empty() {
             return undone(UndoState::Already, None);
         }
         let as_left = now == intent.new.sha256 && self.only.is_none();

@@ -110,14 +110,18 @@ pub fn prove(
     let mut reading =
         Reading::new(claim.format, claim.path, Depth::Limits, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
     let mut hasher = Sha256::new();
+    let mut pushed = Ok(());
     let len = compare(old, new, claim.splices, &mut |bytes| {
         hasher.update(bytes);
-        reading.push(bytes);
+        if pushed.is_ok() {
+            pushed = reading.push(bytes);
+        }
     })
     .map_err(|e| match e {
         Differs::At(at) => unproven(format!("the new file is not the old one outside of the cuts, at byte {at}")),
         Differs::Io(e) => Error::io(claim.path, "read it back")(e),
     })?;
+    pushed.map_err(|e| unproven(e.to_string()))?;
     let contents: [u8; 32] = hasher.finalize().into();
     let (sha256, len) = new.stored().unwrap_or((contents, len));
     let after = reading.finish(claim.limits, claim.live_only);

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::assess::{Assessment, Reading};
@@ -17,6 +17,7 @@ use crate::store::journal::Cut;
 use crate::store::lock::stream_lock;
 use crate::store::look::Disk;
 use crate::store::{AgentLock, Change, Commit, IntentInfo, Source, Stamp, Store, Times};
+use crate::text::records::TooLong;
 use crate::text::splice::Splices;
 use crate::verify::{self, Claim, Goal};
 
@@ -39,22 +40,30 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Opens and reads a document.
+    /// Opens and reads a document. `longest`: what a record of it may have, in bytes.
     ///
     /// # Errors
-    /// [`Error::Changed`] where it is gone, [`Error::Broken`] where it cannot be understood, what reading returns.
+    /// [`Error::Refused`] where a record is longer, [`Error::Changed`] where it is gone, [`Error::Broken`] where it cannot be understood, what reading returns.
     pub fn read(
         conversation: &'a Conversation,
         document: &'a Document,
         limits: Limits,
         live_only: bool,
+        longest: u64,
     ) -> Result<Self> {
         let source = open(conversation, document)?;
         let asides: Vec<(PathBuf, Vec<u8>)> =
             document.asides.iter().filter_map(|path| Some((path.clone(), Disk.read(path)?))).collect();
-        let mut reading =
-            Reading::new(conversation.format, &document.real, Depth::Limits, asides.iter().map(|(p, b)| (&**p, &**b)));
-        source.each_chunk(&mut |chunk| reading.push(chunk)).map_err(|e| e.shown_as(&document.shown))?;
+        let beside = asides.iter().map(|(p, b)| (&**p, &**b));
+        let mut reading = Reading::within(longest, conversation.format, &document.real, Depth::Limits, beside);
+        let whole = conversation.format.framing() == Framing::Document;
+        let too_long = |e| too_long(&document.shown, e, source.stamp().size, whole);
+        if whole && source.stamp().size > longest {
+            return Err(too_long(TooLong::Limit { line: 1, most: longest }));
+        }
+        source
+            .try_each_chunk(&mut |chunk| reading.push(chunk).map_err(too_long))
+            .map_err(|e| e.shown_as(&document.shown))?;
         let before = reading.finish(&limits, live_only);
         if let Some(broken) = before.broken().find(|b| b.whole) {
             let (line, column) = source.position(broken.at)?;
@@ -73,6 +82,7 @@ impl<'a> Work<'a> {
         limits: Limits,
         live_only: bool,
         thorough: bool,
+        longest: u64,
     ) -> Result<Self> {
         let format = conversation.format;
         // What is packed cannot be read from its end.
@@ -84,7 +94,7 @@ impl<'a> Work<'a> {
                 return Ok(Work { conversation, document, source, asides: Vec::new(), limits, live_only, before });
             }
         }
-        Self::read(conversation, document, limits, live_only)
+        Self::read(conversation, document, limits, live_only, longest)
     }
 
     /// What is kept of a document that is closed again.
@@ -102,10 +112,11 @@ impl<'a> Work<'a> {
         document: &'a Document,
         closed: Closed,
         live_only: bool,
+        longest: u64,
     ) -> Result<Self> {
         let source = open(conversation, document)?;
         if source.stamp() != closed.stamp {
-            return Self::read(conversation, document, closed.limits, live_only);
+            return Self::read(conversation, document, closed.limits, live_only, longest);
         }
         let Closed { asides, limits, before, .. } = closed;
         source.assume_len(before.len);
@@ -184,10 +195,26 @@ impl skim::Bytes for Source {
     }
 }
 
+/// The refusal of a document with a record that is too long.
+fn too_long(path: &Path, e: TooLong, size: u64, whole: bool) -> Error {
+    let (TooLong::Limit { line, .. } | TooLong::Memory { line, .. }) = e;
+    let what = if whole { format!("its {size} bytes are one record,") } else { format!("line {line} is") };
+    let why = match e {
+        TooLong::Limit { most, .. } => {
+            format!(
+                "{what} longer than a record may be ({most} bytes); the file was left alone; --max-record raises it"
+            )
+        }
+        TooLong::Memory { len, .. } => {
+            format!("{what} too long for the memory: there was none for more than {len} bytes; the file was left alone")
+        }
+    };
+    Error::Refused { path: path.to_owned(), why }
+}
+
 fn open(conversation: &Conversation, document: &Document) -> Result<Source> {
     let packed = conversation.format.packed(&document.real);
-    let opened = if packed { Source::open_packed(&document.real) } else { Source::open(&document.real) };
-    opened.map_err(|e| match e {
+    Source::open_real(&document.real).map(|source| source.unpacking(packed)).map_err(|e| match e {
         Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Error::Changed { path: document.shown.clone(), what: "vanished" }
         }

@@ -96,6 +96,7 @@ impl Job<'_> {
             jobs: self.run.selection.jobs.unwrap_or(0),
             live_only: self.run.selection.live_only,
             thorough: self.run.selection.thorough,
+            max_record: self.run.selection.max_record.0,
             min_idle: self.min_idle,
             vault: self.vault.clone(),
             vault_named: self.backup_dir.is_some(),

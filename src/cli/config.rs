@@ -110,7 +110,7 @@ impl Config {
             return known;
         }
         let path = dir.join(NAME);
-        let nearest = match config_file::read(&path, Source::Project) {
+        let nearest = match config_file::read_found(&path) {
             Ok(Some(layer)) => Ok(Some(Arc::new(Project { path, layer }))),
             Ok(None) => dir.parent().map_or(Ok(None), |above| self.nearest(above)),
             Err(e) => Err(e),

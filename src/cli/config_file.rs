@@ -2,6 +2,8 @@
 //!
 //! It is read strictly. A misspelt key that is passed over would leave a conversation wedged, and nobody would know why.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -25,8 +27,20 @@ pub struct ConfigError {
 /// # Errors
 /// It cannot be read, or says something that is not understood.
 pub fn read(path: &Path, source: Source) -> Result<Option<Layer>, ConfigError> {
+    understood(path, source, bytes(path, false))
+}
+
+/// The same, of a project's file that nobody named: it was found beside a conversation, and may be a trap.
+///
+/// # Errors
+/// See [`read`].
+pub fn read_found(path: &Path) -> Result<Option<Layer>, ConfigError> {
+    understood(path, Source::Project, bytes(path, true))
+}
+
+fn understood(path: &Path, source: Source, bytes: std::io::Result<Vec<u8>>) -> Result<Option<Layer>, ConfigError> {
     let fault = |what: String| ConfigError { path: path.to_owned(), line: None, what };
-    match std::fs::read(path) {
+    match bytes {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).map_err(|_| fault("the file is not UTF-8".into()))?;
             parse(&text, source)
@@ -36,6 +50,29 @@ pub fn read(path: &Path, source: Source) -> Result<Option<Layer>, ConfigError> {
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(fault(format!("cannot read the configuration: {e}"))),
     }
+}
+
+/// More than anybody writes by hand.
+const MOST: u64 = 16 << 20;
+
+/// What was found may be a pipe that nobody writes to, or a device without end. What was named may be a pipe.
+fn bytes(path: &Path, found: bool) -> std::io::Result<Vec<u8>> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    if found {
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    }
+    let file = options.read(true).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() || (found && !kind.is_file()) {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST {
+        return Err(std::io::Error::other("it is larger than a configuration is"));
+    }
+    Ok(bytes)
 }
 
 /// Where in the text (a byte offset), and what.

@@ -44,6 +44,7 @@ pub fn undo(undo: &Undo, volume: Volume, console: &mut Console) -> Result<Exit> 
         jobs: 0,
         live_only: false,
         thorough: false,
+        max_record: undo.max_record.0,
         min_idle: undo.min_idle,
         vault: root.clone(),
         vault_named: undo.backup_dir.is_some(),
@@ -248,6 +249,8 @@ fn print_original(original: &[u8], console: &mut Console) {
 
 #[cfg(test)]
 mod tests {
+    use unwedge::cap::size::ByteSize;
+
     use super::*;
     use crate::cli::out::tests::console;
 
@@ -282,6 +285,7 @@ mod tests {
         let undo = Undo {
             which: None,
             dry_run: false,
+            max_record: ByteSize(1 << 30),
             min_idle: std::time::Duration::ZERO,
             backup_dir: Some("my dir".into()),
             break_hardlinks: false,

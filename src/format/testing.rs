@@ -15,7 +15,7 @@ use crate::text::splice::{Splice, Splices};
 pub fn read(format: &dyn Format, path: &Path, bytes: &[u8]) -> Assessment {
     let chunked = |size: usize| {
         let mut reading = Reading::new(format, path, Depth::Limits, []);
-        bytes.chunks(size).for_each(|chunk| reading.push(chunk));
+        bytes.chunks(size).for_each(|chunk| reading.push(chunk).unwrap());
         reading.finish(&Limits::default(), false)
     };
     let whole = chunked(bytes.len().max(1));
@@ -141,7 +141,7 @@ pub fn limits(thresholds: &[(&str, &str)], ceiling: &str, keep: Keep) -> Limits 
 pub fn repair(format: &dyn Format, path: &Path, bytes: &[u8], limits: &Limits) -> (Vec<u8>, usize) {
     let assess = |bytes: &[u8]| {
         let mut reading = Reading::new(format, path, Depth::Limits, []);
-        reading.push(bytes);
+        reading.push(bytes).unwrap();
         reading.finish(limits, false)
     };
     let cuts = |assessment: &Assessment, bytes: &[u8]| -> Vec<Splice> {

@@ -67,15 +67,42 @@ impl Source {
     /// # Errors
     /// See there.
     pub fn open_packed(path: impl AsRef<Path>) -> Result<Self> {
-        Ok(Source { packed: Some(Packed::default()), ..Self::open(path)? })
+        Ok(Self::open(path)?.unpacking(true))
+    }
+
+    /// The same of one that was opened already, where it is packed.
+    #[must_use]
+    pub fn unpacking(self, packed: bool) -> Self {
+        Source { packed: packed.then(Packed::default), ..self }
     }
 
     /// Opens a regular file. The last component may not be a symbolic link: resolve it first where one is allowed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        Self::open_in(path, OnceLock::new(), |parent| {
+            Dir::open(parent).map_err(Error::io(parent, "open the directory"))
+        })
+    }
+
+    /// The same, of a path that had no links in it when it was found: one that it has now was put there to lead elsewhere, and
+    /// is refused. Elsewhere than on Linux only the last component is looked at.
+    pub fn open_real(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let open = |parent: &Path| match Dir::open_real(parent) {
+            Err(e) if sys::is_link_error(&e) || e.kind() == io::ErrorKind::NotADirectory => {
+                let why =
+                    "a directory that leads to it has become a link, which is not followed; name the file it leads to";
+                Err(Error::Refused { path: path.to_owned(), why: why.into() })
+            }
+            opened => opened.map_err(Error::io(parent, "open the directory")),
+        };
+        Self::open_in(path, OnceLock::from(path.to_owned()), open)
+    }
+
+    fn open_in(path: &Path, full: OnceLock<PathBuf>, open: impl FnOnce(&Path) -> Result<Dir>) -> Result<Self> {
         let refused = |why: String| Error::Refused { path: path.to_owned(), why };
         let (parent, name) = split(path).ok_or_else(|| refused("not the name of a file".into()))?;
-        let dir = Dir::open(parent).map_err(Error::io(parent, "open the directory"))?;
+        let dir = open(parent)?;
         let file = match dir.open_file(name) {
             Ok(file) => file,
             Err(e) if sys::is_link_error(&e) => {
@@ -95,7 +122,7 @@ impl Source {
         if !sys::is_regular(stamp.mode) {
             return Err(refused(format!("{}, not a regular file", sys::kind(stamp.mode))));
         }
-        let (full, name, file) = (OnceLock::new(), name.to_owned(), Arc::new(file));
+        let (name, file) = (name.to_owned(), Arc::new(file));
         Ok(Source { path: path.to_owned(), full, dir, name, file, stamp, packed: None })
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::file::Source;
+use super::holders::writers;
 use super::journal::{Content, Intent, Journal};
 use super::late::{Replaced, Sweep};
 use super::lock::{idle, leased};
@@ -254,7 +255,7 @@ fn allowed(change: &Change<'_>, break_hardlinks: bool, lease: bool) -> Result<()
 
 fn just_changed(source: &Source, min_idle: Duration) -> Error {
     let why = format!("it was changed in the last {} (--min-idle)", humantime::format_duration(min_idle));
-    Error::InUse { path: source.path().to_owned(), holder: None, why }
+    Error::InUse { path: source.path().to_owned(), holder: writers(source), why }
 }
 
 /// The new bytes as they will be.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::file::{Source, Stamp, split};
+use super::holders::{lock_holder, process, writers};
 use super::lease::{Lease, Taken};
 use super::sys::{self, Dir, Flock};
 use crate::error::{Error, Result};
@@ -179,7 +180,12 @@ fn open_parent(path: &Path) -> Result<Option<(Dir, OsString)>> {
     let Some((parent, name)) = split(path) else {
         return Err(Error::Refused { path: path.to_owned(), why: "not the name of a lock file".into() });
     };
-    match Dir::open(parent) {
+    // The directory of the locks is the agent's own; a link in its place was put there to have a file made elsewhere.
+    let opened = match split(parent) {
+        Some((above, dir)) => Dir::open(above).and_then(|above| above.open_dir(dir)),
+        None => Dir::open(parent),
+    };
+    match opened {
         Ok(dir) => Ok(Some((dir, name.to_owned()))),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io(parent, "open the directory")(e)),
@@ -206,7 +212,8 @@ fn refuse_link(path: &Path, e: io::Error) -> Error {
 }
 
 fn busy(path: &Path, file: &File) -> Error {
-    Error::InUse { path: path.to_owned(), holder: holder(file), why: "it holds the lock".into() }
+    let holder = holder(file).or_else(|| lock_holder(file));
+    Error::InUse { path: path.to_owned(), holder, why: "it holds the lock".into() }
 }
 
 /// Who the lock file says holds it, if that process lives.
@@ -221,17 +228,6 @@ fn holder(file: &File) -> Option<String> {
     process(info.pid)
 }
 
-#[cfg(target_os = "linux")]
-fn process(pid: u32) -> Option<String> {
-    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
-    Some(format!("{} (pid {pid})", String::from_utf8_lossy(&name).trim_end()))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn process(pid: u32) -> Option<String> {
-    Some(format!("pid {pid}"))
-}
-
 /// Keeps a second unwedge off a stream. Released on drop.
 #[derive(Debug)]
 pub struct StreamLock<'a> {
@@ -243,7 +239,7 @@ pub fn stream_lock(source: &Source) -> Result<StreamLock<'_>> {
     match sys::flock(source.file(), Flock::TryExclusive) {
         Ok(false) => {
             let why = "another unwedge is repairing it".into();
-            Err(Error::InUse { path: source.path().to_owned(), holder: None, why })
+            Err(Error::InUse { path: source.path().to_owned(), holder: lock_holder(source.file()), why })
         }
         Ok(true) | Err(_) => Ok(StreamLock { source }),
     }
@@ -278,47 +274,4 @@ pub(super) fn in_use(source: &Source, why: &str) -> Error {
 pub fn idle(stamp: &Stamp, min_idle: Duration, now: SystemTime) -> bool {
     let apart = now.duration_since(stamp.mtime).unwrap_or_else(|ahead| ahead.duration());
     apart >= min_idle
-}
-
-/// The other processes that hold the file open for writing: `claude (pid 4711)`, several joined by commas. Sees those it
-/// has the rights to see.
-#[cfg(target_os = "linux")]
-#[must_use]
-pub fn writers(source: &Source) -> Option<String> {
-    let mut found = Vec::new();
-    for process in std::fs::read_dir("/proc").ok()?.flatten() {
-        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
-        if pid == std::process::id() {
-            continue;
-        }
-        let Ok(descriptors) = std::fs::read_dir(process.path().join("fd")) else { continue };
-        if descriptors.flatten().any(|fd| writes(&process.path(), &fd.path(), &source.stamp())) {
-            found.extend(self::process(pid));
-        }
-    }
-    (!found.is_empty()).then(|| found.join(", "))
-}
-
-/// Whether a descriptor is of the file and can write.
-#[cfg(target_os = "linux")]
-fn writes(process: &Path, fd: &Path, stamp: &Stamp) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    // A pipe or a socket is no file; only a path is worth following.
-    if !std::fs::read_link(fd).is_ok_and(|to| to.is_absolute()) {
-        return false;
-    }
-    if !std::fs::metadata(fd).is_ok_and(|m| (m.dev(), m.ino()) == (stamp.dev, stamp.ino)) {
-        return false;
-    }
-    let info = fd.file_name().and_then(|n| std::fs::read_to_string(process.join("fdinfo").join(n)).ok());
-    let flags = info.as_deref().and_then(|i| i.lines().find_map(|l| l.strip_prefix("flags:")));
-    // The last octal digit but for its top bit is the mode: 0 reads, 1 writes, 2 does both.
-    flags.and_then(|f| u32::from_str_radix(f.trim(), 8).ok()).is_some_and(|f| f & 0o3 != 0)
-}
-
-/// The other processes that hold the file open for writing cannot be known here.
-#[cfg(not(target_os = "linux"))]
-#[must_use]
-pub fn writers(_source: &Source) -> Option<String> {
-    None
 }

@@ -16,12 +16,17 @@ impl Disk {
     /// A file's whole content, where it is a regular file of moderate size.
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
-        let meta = std::fs::metadata(path).ok()?;
+        let mut options = std::fs::File::options();
+        // What is a file now may be a FIFO in a moment, whose other end nobody wants to wait for.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+        let file = options.read(true).open(path).ok()?;
+        let meta = file.metadata().ok()?;
         if !meta.is_file() || meta.len() > MOST {
             return None;
         }
         let mut bytes = Vec::new();
-        std::fs::File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+        file.take(MOST).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -51,6 +56,15 @@ impl Disk {
     pub fn link(&self, path: &Path) -> Option<PathBuf> {
         std::fs::symlink_metadata(path).ok()?.is_symlink().then_some(())?;
         std::fs::canonicalize(path).ok()
+    }
+
+    /// Whose file it is, where files are somebody's.
+    #[must_use]
+    pub fn owner(&self, path: &Path) -> Option<u32> {
+        #[cfg(unix)]
+        return std::fs::symlink_metadata(path).ok().map(|m| std::os::unix::fs::MetadataExt::uid(&m));
+        #[cfg(not(unix))]
+        return std::fs::symlink_metadata(path).ok().map(|_| 0);
     }
 
     /// A file's modification time.

@@ -15,6 +15,7 @@ use crate::verify::{Verified, Written};
 
 pub mod file;
 mod files;
+mod holders;
 pub mod journal;
 mod late;
 pub mod lease;

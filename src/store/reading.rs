@@ -16,6 +16,17 @@ impl Source {
     /// What reading returns, a document that became shorter among it. [`Error::Broken`] for one that cannot be unpacked,
     /// [`Error::Refused`] for one that unpacks to too much; some of either was given out by then.
     pub fn each_chunk(&self, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.try_each_chunk(&mut |chunk| {
+            take(chunk);
+            Ok(())
+        })
+    }
+
+    /// The same, until `take` has had enough.
+    ///
+    /// # Errors
+    /// What reading returns, and what `take` returns.
+    pub fn try_each_chunk(&self, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut reader = self.contents()?;
         let mut guard = self.guard()?;
         let mut buffer = vec![0; CHUNK];
@@ -28,7 +39,7 @@ impl Source {
                 Ok(n) => {
                     let chunk = buffer.get(..n).unwrap_or_default();
                     guard.pass(&reader, chunk)?;
-                    take(chunk);
+                    take(chunk)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.not_read(e)),

@@ -17,10 +17,11 @@
 use std::io;
 
 use super::file::{Source, Stamp};
+use super::holders::writers;
 use super::journal::Content;
 use super::late::{PATIENCE, Replaced, Rescue, Sweep, quiet};
 use super::lease::Lease;
-use super::lock::{AgentLock, in_use, leased, writers};
+use super::lock::{AgentLock, in_use, leased};
 use super::replace::Sealed;
 use super::sys::Dir;
 use crate::error::{Error, Result};
@@ -133,7 +134,8 @@ impl Swap<'_> {
         }
         source.unchanged()?;
         if waited_for(lease.as_ref()) {
-            return Err(waiting(source));
+            drop(lease);
+            return Err(named(source, waiting(source)));
         }
         (ways.at)(Step::Checked);
         let (dir, draft, name) = (source.dir(), &self.sealed.temp.name, source.name());
@@ -143,6 +145,7 @@ impl Swap<'_> {
             Err(e) if e.kind() == io::ErrorKind::Unsupported => self.rename(lease),
             // A file system may fail and have done it all the same.
             Err(_) if names(dir, name, &self.sealed.stamp) => self.exchanged(lease),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(source.changed("vanished")),
             Err(e) => Err(Error::io(source.path(), "put the new file in the place of")(e)),
         }
     }
@@ -241,6 +244,7 @@ impl Swap<'_> {
         let _ = dir.sync();
         (self.order.ways.at)(Step::Undone);
         drop(lease);
+        let why = named(source, why);
         // Whoever opened the new file in that moment may have written to it.
         let busy = !quiet(&self.new.old, PATIENCE);
         let (carried, why) = match self.new.sweep(self.order.rescue) {
@@ -262,10 +266,18 @@ fn waited_for(lease: Option<&Lease<'_>>) -> bool {
     lease.is_some_and(|lease| !lease.intact())
 }
 
-/// Named without looking for the process: it has nothing open yet, and time under a lease is somebody's waiting.
+/// Who waits has nothing open yet, so it cannot be named under the lease.
 fn waiting(source: &Source) -> Error {
     let why = "another process opens it for writing just now".into();
     Error::InUse { path: source.path().to_owned(), holder: None, why }
+}
+
+/// Names who waited, if he still has the file open now that he was let in.
+fn named(source: &Source, why: Error) -> Error {
+    match why {
+        Error::InUse { path, holder: None, why } => Error::InUse { path, holder: writers(source), why },
+        other => other,
+    }
 }
 
 /// Whether a name stands for a file.

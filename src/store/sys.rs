@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timespec, Timestamps};
@@ -30,6 +30,28 @@ impl Dir {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Dir { fd: retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))? })
+    }
+
+    /// Opens a directory by its absolute path, none of whose components may be a link.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn open_real(path: &Path) -> io::Result<Self> {
+        // Who may pass through a directory need not be allowed to read it.
+        let passing = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut at = Dir { fd: retry_on_intr(|| rustix::fs::open("/", passing, Mode::empty()))? };
+        for component in path.components() {
+            match component {
+                Component::RootDir => {}
+                Component::Normal(name) => at = Dir { fd: at.openat(name, passing, Mode::empty())? },
+                _ => return Err(io::ErrorKind::InvalidInput.into()),
+            }
+        }
+        at.open_dir(OsStr::new("."))
+    }
+
+    /// Opens a directory by its path; its links are followed.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(super) fn open_real(path: &Path) -> io::Result<Self> {
+        Self::open(path)
     }
 
     /// Another descriptor of it.

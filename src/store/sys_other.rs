@@ -29,6 +29,9 @@ impl Dir {
         }
         Ok(Dir { path: path.to_owned() })
     }
+    pub(super) fn open_real(path: &Path) -> io::Result<Self> {
+        Self::open(path)
+    }
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(Dir { path: self.path.clone() })
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
 
+use super::holders::lock_holder;
 use super::journal::{self, Kind, Outcome, Run};
 use super::object::{OBJECTS, hex, sweep_parts, unhex};
 use super::recover::recover;
@@ -97,7 +98,7 @@ impl Vault {
             && !sys::flock(lock, Flock::TryExclusive).map_err(Error::io(&objects, "lock"))?
         {
             let why = "a repair relies on the backups just now".into();
-            return Err(Error::InUse { path: self.root.clone(), holder: None, why });
+            return Err(Error::InUse { path: self.root.clone(), holder: lock_holder(lock), why });
         }
         if !dry {
             sweep_parts(&self.root)?;

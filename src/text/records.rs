@@ -1,6 +1,7 @@
 //! A document as records: pushed in as it is read, handed out whole.
 //!
-//! Memory is bounded by the largest record: a line that lies within one pushed chunk is not even copied.
+//! Memory is bounded by the largest record: a line that lies within one pushed chunk is not even copied. A record may be at
+//! most as long as whoever reads allows, so that no file can ask for all the memory there is.
 
 /// How a document is divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,10 +27,33 @@ pub struct Record<'a> {
     pub ended: bool,
 }
 
+/// A record that cannot be held in memory whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TooLong {
+    /// It is longer than was allowed.
+    #[error("longer than {most} bytes")]
+    Limit {
+        /// The physical line it starts at.
+        line: u64,
+        /// What was allowed.
+        most: u64,
+    },
+    /// The system has no memory for it.
+    #[error("no memory for more than {len} bytes of it")]
+    Memory {
+        /// The physical line it starts at.
+        line: u64,
+        /// What had been read of it.
+        len: u64,
+    },
+}
+
 /// Divides a document.
 #[derive(Debug)]
 pub struct Splitter {
     framing: Framing,
+    /// The longest record.
+    most: u64,
     /// What has come of a record that is not whole yet.
     open: Vec<u8>,
     offset: u64,
@@ -37,28 +61,42 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// For a document of this framing.
+    /// For a document of this framing, with records of at most so many bytes.
     #[must_use]
-    pub fn new(framing: Framing) -> Self {
-        Splitter { framing, open: Vec::new(), offset: 0, index: 0 }
+    pub fn new(framing: Framing, most: u64) -> Self {
+        Splitter { framing, most, open: Vec::new(), offset: 0, index: 0 }
     }
 
     /// Takes the next bytes of the document, and hands out the records that end in them.
-    pub fn push(&mut self, mut bytes: &[u8], record: &mut dyn FnMut(&Record<'_>)) {
+    ///
+    /// # Errors
+    /// A record that is too long. Nothing more can be pushed then.
+    pub fn push(&mut self, mut bytes: &[u8], record: &mut dyn FnMut(&Record<'_>)) -> Result<(), TooLong> {
         if self.framing == Framing::Lines {
             while let Some(n) = memchr::memchr(b'\n', bytes) {
                 let (line, rest) = bytes.split_at(n);
                 if self.open.is_empty() {
                     self.hand(line, true, record);
                 } else {
-                    self.open.extend_from_slice(line);
+                    self.extend(line)?;
                     let whole = std::mem::take(&mut self.open);
                     self.hand(&whole, true, record);
                 }
                 bytes = rest.get(1..).unwrap_or_default();
             }
         }
+        self.extend(bytes)
+    }
+
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        let (line, len) = (self.index + 1, self.open.len() as u64);
+        if len + bytes.len() as u64 > self.most {
+            return Err(TooLong::Limit { line, most: self.most });
+        }
+        // Memory that cannot be had is an error, not the end of the process.
+        self.open.try_reserve(bytes.len()).map_err(|_| TooLong::Memory { line, len })?;
         self.open.extend_from_slice(bytes);
+        Ok(())
     }
 
     /// The document has ended. A document that is one record is that even where it is empty.
@@ -84,10 +122,10 @@ mod tests {
 
     fn split(framing: Framing, chunks: &[&[u8]]) -> Vec<(u64, u64, Vec<u8>, bool)> {
         let mut out = Vec::new();
-        let mut splitter = Splitter::new(framing);
+        let mut splitter = Splitter::new(framing, u64::MAX);
         let mut take = |r: &Record<'_>| out.push((r.offset, r.line, r.bytes.to_vec(), r.ended));
         for chunk in chunks {
-            splitter.push(chunk, &mut take);
+            splitter.push(chunk, &mut take).unwrap();
         }
         splitter.finish(&mut take);
         out
@@ -103,6 +141,17 @@ mod tests {
         assert_eq!(split(Framing::Lines, &[]), []);
         assert_eq!(split(Framing::Document, &[b"a\n", b"b"]), [(0, 1, b"a\nb".to_vec(), false)]);
         assert_eq!(split(Framing::Document, &[]), [(0, 1, vec![], false)]);
+    }
+
+    #[test]
+    fn a_record_may_be_as_long_as_is_allowed() {
+        for (doc, fits) in [("abc\nabc", true), ("abc\nabcd\n", false), ("abcd", false)] {
+            let mut splitter = Splitter::new(Framing::Lines, 3);
+            let pushed = doc.bytes().try_for_each(|b| splitter.push(&[b], &mut |_| {}));
+            let line = if doc.starts_with("abc\n") { 2 } else { 1 };
+            assert_eq!(pushed, if fits { Ok(()) } else { Err(TooLong::Limit { line, most: 3 }) }, "{doc:?}");
+        }
+        assert!(Splitter::new(Framing::Document, 3).push(b"a\nbc", &mut |_| {}).is_err());
     }
 
     proptest! {

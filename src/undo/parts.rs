@@ -68,7 +68,12 @@ impl Backup {
             return Err(Error::Refused { path: intent.path.clone(), why });
         }
         let path = vault.path_of(&intent.old.sha256);
-        let object = if intent.packed { Source::open_packed(&path)? } else { Source::open(&path)? };
+        let object = Source::open(&path).map(|source| source.unpacking(intent.packed)).map_err(|e| match e {
+            Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Error::Backup { path, what: "the backup is missing".into() }
+            }
+            other => other,
+        })?;
         if object.sha256()? != intent.old.sha256 {
             return Err(Error::Backup {
                 path,

@@ -45,7 +45,7 @@ impl Args {
 /// Reads a stream, in chunks of this many bytes.
 pub fn read(format: &str, bytes: &[u8], args: &Args, chunk: usize) -> Assessment {
     let mut reading = Reading::new(format::named(format).unwrap(), Path::new("/stream.jsonl"), Depth::Limits, []);
-    bytes.chunks(chunk).for_each(|chunk| reading.push(chunk));
+    bytes.chunks(chunk).for_each(|chunk| reading.push(chunk).unwrap());
     reading.finish(&args.limits, args.live_only)
 }
 

@@ -28,7 +28,7 @@ pub fn limits(args: &[&str]) -> Limits {
 /// Reads a stream of this path, in chunks of this many bytes, and checks that every part is what it says it is.
 pub fn read(format: &dyn Format, path: &Path, bytes: &[u8], limits: &Limits, chunk: usize) -> Assessment {
     let mut reading = Reading::new(format, path, Depth::Limits, []);
-    bytes.chunks(chunk).for_each(|chunk| reading.push(chunk));
+    bytes.chunks(chunk).for_each(|chunk| reading.push(chunk).unwrap());
     let read = reading.finish(limits, false);
     let mut taken = BTreeSet::new();
     for response in &read.located.responses {

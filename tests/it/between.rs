@@ -32,6 +32,7 @@ fn between(happen: impl Fn(&Path)) -> (Sandbox, Status, Vec<Error>) {
         jobs: 1,
         live_only: false,
         thorough: false,
+        max_record: u64::MAX,
         min_idle: Duration::ZERO,
         vault: sandbox.path("state"),
         vault_named: false,

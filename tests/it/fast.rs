@@ -30,7 +30,7 @@ impl Bytes for Slice<'_> {
 /// Everything in a stream.
 fn whole(agent: &Agent, bytes: &[u8], limits: &Limits) -> Assessment {
     let mut reading = Reading::new(agent.of(), &Path::new("/w").join(agent.path), Depth::Limits, []);
-    reading.push(bytes);
+    reading.push(bytes).unwrap();
     reading.finish(limits, false)
 }
 

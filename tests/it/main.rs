@@ -17,3 +17,4 @@ mod round;
 mod sandbox;
 mod spelling;
 mod trouble;
+mod undo;

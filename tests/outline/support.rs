@@ -13,7 +13,7 @@ pub fn read(format: &str, path: &Path, bytes: &[u8], depth: Depth, chunk: usize)
     let config = std::fs::read(&aside).ok().filter(|_| format == "jp");
     let asides = config.iter().map(|bytes| (&*aside, &**bytes));
     let mut reading = Reading::new(format::named(format).unwrap(), path, depth, asides);
-    bytes.chunks(chunk).for_each(|chunk| reading.push(chunk));
+    bytes.chunks(chunk).for_each(|chunk| reading.push(chunk).unwrap());
     reading.finish(&Limits::default(), false)
 }
 

@@ -154,6 +154,9 @@ pub struct Selection {
     /// Read every stream whole, also where little of it shows that nothing is over a limit; named files always are
     #[arg(long)]
     pub thorough: bool,
+    /// Refuse a file with a longer record: a line, or a document that is one
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GB")]
+    pub max_record: ByteSize,
     /// Threads [default: as many as there are processors]
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<usize>,
@@ -213,6 +216,9 @@ pub struct Undo {
     /// Refuse a stream changed less than this ago, where its agent has no lock: 0, 500ms, 2s, 1m
     #[arg(long, value_name = "AGE", value_parser = idle, default_value = "2s")]
     pub min_idle: Duration,
+    /// Refuse a file with a longer record: a line, or a document that is one
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GB")]
+    pub max_record: ByteSize,
     /// Where the backups and the journal are
     #[arg(long, value_name = "DIR")]
     pub backup_dir: Option<PathBuf>,

@@ -4,8 +4,9 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use super::super::holders::writers;
 use super::super::lease::{Lease, Taken};
-use super::super::lock::{AgentLock, idle, stream_lock, unused, writers};
+use super::super::lock::{AgentLock, idle, stream_lock, unused};
 use super::super::sys::{self, Flock};
 use super::*;
 
@@ -257,4 +258,29 @@ fn a_lease_tells_of_writers_and_holds_them_up() {
     // One that can write is not given one.
     let writable = std::fs::OpenOptions::new().read(true).write(true).open(&bench.doc).unwrap();
     assert!(!matches!(Lease::take(&writable), Taken::Held(_)));
+}
+
+/// A lock that says nothing of its holder is asked of the system.
+#[test]
+#[cfg(target_os = "linux")]
+fn who_has_a_lock_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("doc");
+    std::fs::write(&path, b"x").unwrap();
+    let source = Source::open(&path).unwrap();
+    let mut holder = Command::new("flock")
+        .arg(&path)
+        .args(["sh", "-c", "echo held; read x"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    let refused = stream_lock(&source).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(refused.contains(&format!("(pid {})", holder.id())), "{refused}");
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert!(stream_lock(&source).is_ok());
 }

@@ -88,7 +88,7 @@ fn a_vanished_document_does_not_come_back() {
     let bench = Bench::new();
     let step = at(Step::Checked, || std::fs::remove_file(&bench.doc).unwrap());
     let error = commit_with(&bench.store(Options::default()), &bench.doc, true, true, true, &step).unwrap_err();
-    assert!(matches!(error, Error::Io { .. }), "{error:?}");
+    assert!(matches!(error, Error::Changed { what: "vanished", .. }), "{error:?}");
     assert!(bench.beside().is_empty());
 }
 
