@@ -91,6 +91,22 @@ pub enum Keep {
     Both,
 }
 
+/// In what a text is cut: the pieces that are kept or go whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Unit {
+    /// Characters, as RFD D24 does.
+    #[default]
+    Bytes,
+    /// What suits the text, by its looks.
+    Auto,
+    /// Whole lines.
+    Lines,
+    /// JSON that stays JSON: its largest strings and arrays become shorter.
+    Json,
+    /// A diff's whole file sections.
+    Diff,
+}
+
 /// Where a value came from. Its text is what reports print as `limit_source`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
@@ -102,6 +118,8 @@ pub enum Source {
     CeilingFlag,
     /// `--keep`.
     KeepFlag,
+    /// `--unit`.
+    UnitFlag,
     /// The nearest `unwedge.toml`.
     Project,
     /// The conversation's own configuration.
@@ -121,6 +139,7 @@ impl Source {
             Source::SizeFlag => "--size-threshold",
             Source::CeilingFlag => "--batch-ceiling",
             Source::KeepFlag => "--keep",
+            Source::UnitFlag => "--unit",
             Source::Project => "unwedge.toml",
             Source::Conversation => "conversation",
             Source::User => "user config",
@@ -144,6 +163,8 @@ pub struct Layer {
     pub thresholds: BTreeMap<String, Limit>,
     /// `keep` by tool.
     pub keeps: BTreeMap<String, Keep>,
+    /// `unit` by tool.
+    pub units: BTreeMap<String, Unit>,
     /// `batch_ceiling`.
     pub ceiling: Option<Limit>,
 }
@@ -152,7 +173,7 @@ impl Layer {
     /// A source that says nothing yet.
     #[must_use]
     pub fn new(source: Source) -> Self {
-        Layer { source, thresholds: BTreeMap::new(), keeps: BTreeMap::new(), ceiling: None }
+        Layer { source, thresholds: BTreeMap::new(), keeps: BTreeMap::new(), units: BTreeMap::new(), ceiling: None }
     }
 }
 
@@ -196,6 +217,11 @@ impl Limits {
     #[must_use]
     pub fn keep(&self, tool: Option<&str>) -> Resolved<Keep> {
         self.resolve(tool, |layer| &layer.keeps, Keep::default())
+    }
+    /// In what unit responses of this tool are cut.
+    #[must_use]
+    pub fn unit(&self, tool: Option<&str>) -> Resolved<Unit> {
+        self.resolve(tool, |layer| &layer.units, Unit::default())
     }
     /// The `batch_ceiling`. Its key is always `*`.
     #[must_use]

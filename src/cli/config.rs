@@ -130,7 +130,9 @@ fn from_flags(flags: &LimitFlags) -> Vec<Layer> {
     ceiling.ceiling = flags.batch_ceiling;
     let mut keep = Layer::new(Source::KeepFlag);
     keep.keeps.extend(flags.keep.map(|end| (EVERY.to_owned(), end.into())));
-    vec![tools, size, ceiling, keep]
+    let mut unit = Layer::new(Source::UnitFlag);
+    unit.units.extend(flags.unit.map(|unit| (EVERY.to_owned(), unit.into())));
+    vec![tools, size, ceiling, keep, unit]
 }
 
 #[cfg(test)]

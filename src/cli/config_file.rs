@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use unwedge::cap::limits::{Keep, Layer, Limit, Source};
+use unwedge::cap::limits::{Keep, Layer, Limit, Source, Unit};
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,8 +121,12 @@ impl Reader {
                     let keep = self.keep(&format!("{name}.keep"), value)?;
                     layer.keeps.insert(tool.to_owned(), keep);
                 }
+                "unit" => {
+                    let unit = self.unit(&format!("{name}.unit"), value)?;
+                    layer.units.insert(tool.to_owned(), unit);
+                }
                 other => {
-                    let what = format!("unknown key `{name}.{}`; known are size_threshold and keep", shown(other));
+                    let what = format!("unknown key `{name}.{}`; known are size_threshold, keep and unit", shown(other));
                     return Err(self.fault(key, what));
                 }
             }
@@ -162,6 +166,18 @@ impl Reader {
         }
     }
 
+    fn unit(&self, name: &str, value: &Spanned<DeValue<'_>>) -> Result<Unit, Fault> {
+        match value.get_ref().as_str() {
+            Some("auto") => Ok(Unit::Auto),
+            Some("bytes") => Ok(Unit::Bytes),
+            Some("lines") => Ok(Unit::Lines),
+            Some("json") => Ok(Unit::Json),
+            Some("diff") => Ok(Unit::Diff),
+            _ => Err(self
+                .fault(value, format!("`{name}` must be \"auto\", \"bytes\", \"lines\", \"json\" or \"diff\""))),
+        }
+    }
+
     fn fault<T>(&self, at: &Spanned<T>, what: String) -> Fault {
         (Some(at.span().start + self.skipped), what)
     }
@@ -194,7 +210,7 @@ mod tests {
     #[test]
     fn everything_there_is_to_say() {
         let layer = parse(
-            "\u{feff}batch_ceiling = 'unlimited'\r\n[tools.'*']\nsize_threshold = '1.5MB'\nkeep = 'tail'\n[tools.shell]\nsize_threshold = 1_024\n[tools.\"a.b\"]\nsize_threshold = 0x1000\nkeep = 'both'\n[tools.empty]\n",
+            "\u{feff}batch_ceiling = 'unlimited'\r\n[tools.'*']\nsize_threshold = '1.5MB'\nkeep = 'tail'\n[tools.shell]\nsize_threshold = 1_024\n[tools.\"a.b\"]\nsize_threshold = 0x1000\nkeep = 'both'\nunit = 'lines'\n[tools.empty]\n",
             Source::User,
         )
         .unwrap();
@@ -209,14 +225,15 @@ mod tests {
             layer.keeps.into_iter().collect::<Vec<_>>(),
             [("*".to_owned(), Keep::Tail), ("a.b".to_owned(), Keep::Both)]
         );
+        assert_eq!(layer.units.into_iter().collect::<Vec<_>>(), [("a.b".to_owned(), Unit::Lines)]);
         assert_eq!(parse("", Source::Project).unwrap(), Layer::new(Source::Project));
     }
 
     #[test]
     fn what_is_not_understood_is_named_with_its_line() {
         fault("\nbatch_cieling = 1", 2, "unknown key `batch_cieling`; known are batch_ceiling and tools");
-        fault("[tools.shell]\nlimit = 1", 2, "unknown key `tools.shell.limit`; known are size_threshold and keep");
-        fault("[tools.'*']\n\nx = 1", 3, "unknown key `tools.'*'.x`; known are size_threshold and keep");
+        fault("[tools.shell]\nlimit = 1", 2, "unknown key `tools.shell.limit`; known are size_threshold, keep and unit");
+        fault("[tools.'*']\n\nx = 1", 3, "unknown key `tools.'*'.x`; known are size_threshold, keep and unit");
         fault("tools = 1", 1, "`tools` must be a table, not a value of type integer");
         fault("[tools]\nshell = '1MB'", 2, "`tools.shell` must be a table, not a value of type string");
         fault("batch_ceiling = -1", 1, "`batch_ceiling`: -1 is not a number of bytes, from 64 to 18446744073709551615");
@@ -231,6 +248,11 @@ mod tests {
             "`batch_ceiling`: 63 is below the least limit of 64 bytes: it could not hold the marker",
         );
         fault("[tools.a]\nkeep = 'middle'", 2, "`tools.a.keep` must be \"head\", \"tail\" or \"both\"");
+        fault(
+            "[tools.a]\nunit = 'words'",
+            2,
+            "`tools.a.unit` must be \"auto\", \"bytes\", \"lines\", \"json\" or \"diff\"",
+        );
         fault("[tools.a]\nkeep = 1", 2, "`tools.a.keep` must be \"head\", \"tail\" or \"both\"");
         let (_, said) = parse("batch_ceiling = '1TB'", Source::Project).unwrap_err();
         assert!(said.starts_with("`batch_ceiling`: not a limit: \"1TB\""), "{said}");

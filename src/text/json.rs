@@ -127,6 +127,12 @@ impl<'a> Node<'a> {
         self.doc.get(self.start..self.end).unwrap_or_default()
     }
 
+    /// The document that the value is in.
+    #[must_use]
+    pub(super) fn document_bytes(&self) -> &'a [u8] {
+        self.doc
+    }
+
     /// Where they stand in the document.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
@@ -280,7 +286,7 @@ fn skip(doc: &[u8], long: &[Long], start: usize) -> usize {
     }
 }
 
-fn scalar_end(doc: &[u8], start: usize) -> usize {
+pub(super) fn scalar_end(doc: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < doc.len() && !matches!(byte(doc, at), b' ' | b'\t' | b'\r' | b'\n' | b',' | b':' | b'}' | b']') {
         at += 1;
@@ -289,7 +295,7 @@ fn scalar_end(doc: &[u8], start: usize) -> usize {
 }
 
 /// The end of the string whose opening quote stands here. Quotes behind a backslash do not end it.
-fn skip_string(doc: &[u8], open: usize) -> usize {
+pub(super) fn skip_string(doc: &[u8], open: usize) -> usize {
     let mut at = open + 1;
     while let Some(n) = memchr2(b'"', b'\\', doc.get(at..).unwrap_or_default()) {
         at += n;
@@ -305,7 +311,7 @@ fn byte(doc: &[u8], at: usize) -> u8 {
     doc.get(at).copied().unwrap_or(0)
 }
 
-fn blanks(doc: &[u8], mut at: usize) -> usize {
+pub(super) fn blanks(doc: &[u8], mut at: usize) -> usize {
     while matches!(byte(doc, at), b' ' | b'\t' | b'\r' | b'\n') {
         at += 1;
     }

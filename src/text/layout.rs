@@ -30,6 +30,8 @@ pub(super) struct Layouter<'a> {
     floors: Vec<u64>,
     head: Peephole,
     tail: Peephole,
+    /// See [`SLACK`].
+    slack: u64,
 }
 
 /// The parts with a certain room of text kept. From `first` to `last` they become their shapes, or markers alone in between,
@@ -41,20 +43,23 @@ struct Layout {
     total: u64,
 }
 
-/// By how much what is delivered may shrink beyond the room; see [`Layouter::search`].
+/// By how much what is delivered may shrink beyond the room; see [`Layouter::search`]. A second line that goes comes on top.
 const SLACK: u64 = 2 * (68 + 44);
 
 impl<'a> Layouter<'a> {
     pub fn new(texts: &'a [Text<'a>], keep: Keep) -> Self {
         let (mut sizes, mut floors) = (vec![0], vec![0]);
         let (mut size, mut floor) = (0_u64, 0_u64);
+        let mut lines = 0;
         for text in texts {
+            lines = lines.max(text.second(keep).map_or(0, |second| second.to_string().len() as u64 + 1));
             size = size.saturating_add(text.measure.size);
             floor = floor.saturating_add(text.measure.floor(keep));
             sizes.push(size);
             floors.push(floor);
         }
-        Layouter { texts, keep, sizes, floors, head: Peephole::default(), tail: Peephole::default() }
+        let slack = SLACK + 2 * lines;
+        Layouter { texts, keep, sizes, floors, head: Peephole::default(), tail: Peephole::default(), slack }
     }
 
     /// The shapes that hold the parts to `room` bytes, as far as that goes; `None` for a part that stays. A room of `None` is
@@ -90,7 +95,7 @@ impl<'a> Layouter<'a> {
         while kept > 0 {
             let stride = match self.layout(kept)? {
                 Some(layout) if layout.total <= room => return Ok(layout),
-                Some(layout) => (layout.total - room).saturating_sub(SLACK).max(1),
+                Some(layout) => (layout.total - room).saturating_sub(self.slack).max(1),
                 // No B is true of this length.
                 None => 1,
             };
@@ -191,7 +196,7 @@ impl Layout {
 }
 
 /// The smallest B that is true where the rest of the part takes so many bytes.
-fn settle(a: u64, rest: u64) -> Option<u64> {
+pub(super) fn settle(a: u64, rest: u64) -> Option<u64> {
     (marker::SHORTEST..=marker::LONGEST).find_map(|length| {
         let b = rest.checked_add(length)?;
         (marker::length(a, b) == length).then_some(b)

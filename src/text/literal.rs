@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::base64;
+use super::second::{self, Second};
 use super::stored::{self, Place};
 use crate::cap::limits::Keep;
 use crate::cap::marker;
@@ -96,10 +97,14 @@ pub(super) struct Text<'a> {
     end: Place,
     /// Places on the way there, in order, the last of them shortly before the end: no walk need start over.
     marks: Vec<Place>,
-    /// How many bytes the marker line at the end of the text takes, where there is one that counts.
+    /// How many bytes the marker line at the end of the text takes, where there is one that counts, with the second line.
     last_line: u64,
     /// The same at its start.
     first_line: u64,
+    /// The second line before the marker at the end of the text.
+    last_second: Option<Second>,
+    /// The second line behind the marker at its start.
+    first_second: Option<Second>,
 }
 
 /// Decoded bytes at either end that show the longest marker line and the newline next to it.
@@ -131,7 +136,8 @@ impl<'a> Text<'a> {
         };
         let measure =
             Measure { size: decoded.unwrap_or(end.decoded) as u64, base64: decoded.is_some(), prior: Prior::default() };
-        let mut text = Text { raw, measure, end, marks, last_line: 0, first_line: 0 };
+        let mut text =
+            Text { raw, measure, end, marks, last_line: 0, first_line: 0, last_second: None, first_second: None };
         text.look_for_markers()?;
         Ok(text)
     }
@@ -205,27 +211,76 @@ impl<'a> Text<'a> {
         if base64 || matches!(self.raw.last(), Some(b']' | b'd' | b'D')) {
             let last = self.bytes(size.saturating_sub(EDGE), size)?;
             let line = last.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-            self.measure.prior.head = counts(line, size);
-            self.last_line = self.measure.prior.head.map_or(0, |_| line.len() as u64);
-            if line.len() as u64 == size {
-                self.measure.prior.both = self.measure.prior.head;
+            if let Some((a, b)) = marker_of(line) {
+                let before = size - line.len() as u64;
+                let above = self.bytes(before.saturating_sub(second::LONGEST + 2), before)?;
+                let above = above.strip_suffix(b"\n").unwrap_or_default();
+                let second = above.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+                let found = Second::parse(second);
+                let lines = line.len() as u64 + found.as_ref().map_or(0, |_| second.len() as u64 + 1);
+                if counts(&b, size, lines) {
+                    self.measure.prior.head = Some(a);
+                    self.measure.prior.both = (lines == size).then_some(a);
+                    (self.last_line, self.last_second) = (lines, found);
+                }
             }
         }
         if base64 || matches!(self.raw.first(), Some(b'.' | b'\\')) {
             let first = self.bytes(0, EDGE)?;
             let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            self.measure.prior.tail = counts(line, size);
-            self.first_line = self.measure.prior.tail.map_or(0, |_| line.len() as u64);
+            if let Some((a, b)) = marker_of(line) {
+                let after = line.len() as u64;
+                let below = self.bytes(after, after + second::LONGEST + 2)?;
+                let below = below.strip_prefix(b"\n").unwrap_or_default();
+                let second = below.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                let found = Second::parse(second);
+                let lines = after + found.as_ref().map_or(0, |_| second.len() as u64 + 1);
+                if counts(&b, size, lines) {
+                    self.measure.prior.tail = Some(a);
+                    (self.first_line, self.first_second) = (lines, found);
+                }
+            }
         }
         Ok(())
     }
+
+    /// The second line that goes with the marker a cut would replace.
+    pub fn second(&self, keep: Keep) -> Option<&Second> {
+        match keep {
+            Keep::Head => self.last_second.as_ref(),
+            Keep::Tail => self.first_second.as_ref(),
+            Keep::Both => self.last_second.as_ref().filter(|_| self.measure.prior.both.is_some()),
+        }
+    }
+
+    /// The same place as [`Text::place`], walked to from one that lies before it.
+    pub fn place_from(&self, from: Place, decoded: u64) -> Result<Place, LiteralError> {
+        let near = self.marks.partition_point(|mark| mark.decoded <= index(decoded));
+        let mark = self.marks.get(..near).and_then(<[Place]>::last).copied().unwrap_or_default();
+        let from = if mark.decoded > from.decoded { mark } else { from };
+        stored::advance(self.raw, from, Place { stored: self.raw.len(), decoded: index(decoded) })
+    }
+
+    /// How many bytes stand between the quotes.
+    pub fn stored(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// The stored bytes between two places.
+    pub fn stored_between(&self, from: Place, to: Place) -> &'a [u8] {
+        self.raw.get(from.stored..to.stored).unwrap_or_default()
+    }
 }
 
-/// The A of a line that counts as a marker of a text of this size. A line as long as the edge is longer than any marker.
-fn counts(line: &[u8], size: u64) -> Option<u64> {
+/// The A and the B of a line that looks like a marker. A line as long as the edge is longer than any marker.
+fn marker_of(line: &[u8]) -> Option<(u64, String)> {
     let (a, b) = marker::parse_line(std::str::from_utf8(line).ok()?)?;
-    let whole = line.len() as u64 == size;
-    (marker::reads(b, size) || (whole && b == "0 B")).then_some(a)
+    Some((a, b.to_owned()))
+}
+
+/// Whether this B can be that of a text of this size, so many bytes of which are the marker and the line with it.
+fn counts(b: &str, size: u64, lines: u64) -> bool {
+    marker::reads(b, size) || (lines == size && b == "0 B")
 }
 
 /// The bytes from one offset to another, moved to the front.

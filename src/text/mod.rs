@@ -7,5 +7,7 @@ pub mod json;
 mod layout;
 pub mod literal;
 pub mod records;
+pub mod second;
 pub mod splice;
 mod stored;
+mod unit;

@@ -3,6 +3,7 @@
 
 mod given;
 mod slow;
+mod units;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -14,7 +14,7 @@ use unwedge::cap::size::ByteSize;
 use super::help;
 use values::{age, formats, idle, limit, size, tool};
 
-pub use values::{Diff, End, Plain, ReportFormat, When};
+pub use values::{CutUnit, Diff, End, Plain, ReportFormat, When};
 
 mod values;
 
@@ -127,6 +127,9 @@ pub struct Run {
     /// Held to what.
     #[command(flatten)]
     pub limits: LimitFlags,
+    /// Keep the whole text of each cut response here too, and name that file in the response
+    #[arg(long, value_name = "DIR", help_heading = "Limits")]
+    pub spill: Option<PathBuf>,
     /// Reported how.
     #[command(flatten)]
     pub output: Output,
@@ -178,6 +181,9 @@ pub struct LimitFlags {
     /// Which end of a response a cut keeps [default: head]
     #[arg(long, value_name = "END", value_enum)]
     pub keep: Option<End>,
+    /// In what unit a cut is made; other than bytes, a second line says what is kept [default: bytes]
+    #[arg(long, value_name = "UNIT", value_enum)]
+    pub unit: Option<CutUnit>,
     /// Use this file instead of the nearest unwedge.toml
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use unwedge::cap::limits::{Keep, Limit};
+use unwedge::cap::limits::{Keep, Limit, Unit};
 use unwedge::cap::size::ByteSize;
 use unwedge::format::FORMATS;
 
@@ -71,6 +71,33 @@ impl From<End> for Keep {
             End::Head => Keep::Head,
             End::Tail => Keep::Tail,
             End::Both => Keep::Both,
+        }
+    }
+}
+
+/// In what a response is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CutUnit {
+    /// What suits the text: JSON, a diff, a base64 blob, lines, else bytes
+    Auto,
+    /// Characters
+    Bytes,
+    /// Whole lines
+    Lines,
+    /// JSON that stays JSON: the largest strings and arrays become shorter
+    Json,
+    /// Whole file sections of a diff
+    Diff,
+}
+
+impl From<CutUnit> for Unit {
+    fn from(unit: CutUnit) -> Unit {
+        match unit {
+            CutUnit::Auto => Unit::Auto,
+            CutUnit::Bytes => Unit::Bytes,
+            CutUnit::Lines => Unit::Lines,
+            CutUnit::Json => Unit::Json,
+            CutUnit::Diff => Unit::Diff,
         }
     }
 }
