@@ -4,16 +4,15 @@
 //! conversation are brought together; what comes out is sorted, so that a report does not depend on the walk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use walkdir::{DirEntry, WalkDir};
 
+use crate::around;
 use crate::cap::limits::Limits;
 use crate::error::{Error, Result};
-use crate::format::{self, Etiquette, FORMATS, Format, HEAD, Look, Places, Probe};
+use crate::format::{self, Etiquette, FORMATS, Format, HEAD, Places, Probe};
 use crate::store::file::Source;
 use crate::store::look::Disk;
 
@@ -70,27 +69,6 @@ pub struct Document {
     pub asides: Vec<PathBuf>,
     /// Whether it was named itself, rather than found by walking or as another one's twin: then it is read whole.
     pub named: bool,
-}
-
-impl Look for Disk {
-    fn read(&self, path: &Path) -> Option<Vec<u8>> {
-        Disk::read(self, path)
-    }
-    fn list(&self, dir: &Path) -> Vec<OsString> {
-        Disk::list(self, dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        Disk::is_dir(self, path)
-    }
-    fn is_file(&self, path: &Path) -> bool {
-        Disk::is_file(self, path)
-    }
-    fn link(&self, path: &Path) -> Option<PathBuf> {
-        Disk::link(self, path)
-    }
-    fn modified(&self, path: &Path) -> Option<SystemTime> {
-        Disk::modified(self, path)
-    }
 }
 
 /// Finds the conversations of a request.
@@ -319,7 +297,10 @@ impl Scan<'_> {
             }
             return;
         }
-        let etiquette = format.conversation(real, &Disk, self.places);
+        let etiquette = match around::conversation(format, real, self.places) {
+            Ok(etiquette) => etiquette,
+            Err(e) => return self.found.troubles.push(e),
+        };
         let documents = etiquette.streams.iter().map(|stream| Document {
             shown: if stream.path == real { shown.to_owned() } else { stream.path.clone() },
             real: stream.path.clone(),

@@ -10,12 +10,13 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
+use crate::around;
 use crate::cap::limits::Limits;
 use crate::conversation::{self, compared_time, times};
 use crate::error::{Error, Result};
 use crate::event::{Event, Observer};
 use crate::format;
-use crate::repair::{Options, close_store, open_store};
+use crate::repair::{Options, clean_up, close_store, open_store};
 use crate::scan::{Conversation, Document};
 use crate::store::journal::{self, Cut, Intent, Kind, Outcome, Run, split_cut_id};
 use crate::store::look::Disk;
@@ -86,9 +87,11 @@ pub enum UndoState {
 /// # Errors
 /// [`Error::Unknown`] where nothing matches; what makes the whole undo impossible.
 pub fn undo(which: &Which, dry: bool, options: &Options<'_>, observer: &mut dyn Observer) -> Result<Undone> {
+    // What a killed run did is known only when that is settled.
+    let unsettled = if dry { None } else { Some(clean_up(options, observer)?) };
     let (run, only) = find(which, &options.vault)?;
     let mut undone = Undone { undid: run.run.clone(), ..Undone::default() };
-    let files = if dry { None } else { Some(open_store(options, Kind::Undo, Some(run.run.clone()), observer)?) };
+    let files = unsettled.map(|unsettled| open_store(options, Kind::Undo, Some(run.run.clone()), unsettled));
     let refuses = Dry { break_hardlinks: options.break_hardlinks };
     let store: &dyn Store = files.as_ref().map_or(&refuses as &dyn Store, |files: &FileStore| files);
     let mut undo =
@@ -168,7 +171,8 @@ fn conversations<'r>(
     observer: &mut dyn Observer,
 ) -> Vec<(Conversation, HashMap<PathBuf, &'r Intent>)> {
     let mut groups: BTreeMap<PathBuf, (Conversation, HashMap<PathBuf, &Intent>)> = BTreeMap::new();
-    for (intent, _) in run.documents.iter().filter(|(_, outcome)| *outcome == Outcome::Done) {
+    // Where it is not known whether a document was replaced, its bytes tell.
+    for (intent, _) in run.documents.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Dropped(_))) {
         let Some(format) = format::named(&intent.format) else {
             observer.event(Event::Trouble(Error::Refused {
                 path: intent.path.clone(),
@@ -176,7 +180,13 @@ fn conversations<'r>(
             }));
             continue;
         };
-        let etiquette = format.conversation(&intent.path, &Disk, &options.places);
+        let etiquette = match around::conversation(format, &intent.path, &options.places) {
+            Ok(etiquette) => etiquette,
+            Err(e) => {
+                observer.event(Event::Trouble(e));
+                continue;
+            }
+        };
         let key = etiquette.streams.first().map_or_else(|| intent.path.clone(), |s| s.path.clone());
         let (_, intents) = groups.entry(key).or_insert_with(|| {
             let documents = etiquette.streams.iter().map(|s| Document {
@@ -227,7 +237,8 @@ impl Undo<'_> {
             .documents
             .iter()
             .map(|document| {
-                let own = Disk.modified(&document.real).unwrap_or(std::time::SystemTime::UNIX_EPOCH);
+                let own =
+                    Disk.modified(&document.real).unwrap_or_default().unwrap_or(std::time::SystemTime::UNIX_EPOCH);
                 (own, compared_time(document, own), intents.contains_key(&document.real))
             })
             .collect();
@@ -257,7 +268,7 @@ impl Undo<'_> {
         lock: Option<&AgentLock>,
     ) -> Result<UndoneDocument> {
         let backup = Backup::open(&self.vault, intent)?;
-        if !Disk.is_file(&document.real) {
+        if !Disk.is_file(&document.real).map_err(Error::io(&document.real, "look at"))? {
             let why = format!("it is no longer there; its original is {}", backup.object.path().display());
             return Err(Error::Refused { path: document.real.clone(), why });
         }

@@ -50,8 +50,12 @@ impl<'a> Work<'a> {
         live_only: bool,
     ) -> Result<Self> {
         let source = open(document)?;
-        let asides: Vec<(PathBuf, Vec<u8>)> =
-            document.asides.iter().filter_map(|path| Some((path.clone(), Disk.read(path)?))).collect();
+        let mut asides: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+        for path in &document.asides {
+            // What is in it may set limits, so it is not the same whether it is not there or cannot be read.
+            let bytes = Disk.read(path).map_err(Error::io(path, "read"))?;
+            asides.extend(bytes.map(|bytes| (path.clone(), bytes)));
+        }
         let mut reading = Reading::new(conversation.format, &document.real, asides.iter().map(|(p, b)| (&**p, &**b)));
         source.each_chunk(&mut |chunk| reading.push(chunk))?;
         let before = reading.finish(&limits, live_only);

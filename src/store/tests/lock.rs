@@ -258,3 +258,21 @@ fn a_lease_tells_of_writers_and_holds_them_up() {
     let writable = std::fs::OpenOptions::new().read(true).write(true).open(&bench.doc).unwrap();
     assert!(!matches!(Lease::take(&writable), Taken::Held(_)));
 }
+
+#[test]
+fn what_a_killed_run_left_is_removed_and_nobody_elses() {
+    let _alone = alone();
+    let locks = Locks::new();
+    drop(locks.make(0, r#"{"pid":1,"acquired_at":"x"}"#));
+    AgentLock::clean_up(&locks.paths);
+    assert!(!locks.paths[0].exists());
+    for text in ["", "{", r#"{"pid":1,"session":"s","acquired_at":"x"}"#] {
+        drop(locks.make(0, text));
+        AgentLock::clean_up(&locks.paths);
+        assert_eq!(std::fs::read_to_string(&locks.paths[0]).unwrap(), text);
+    }
+    let held = locks.make(0, r#"{"pid":1,"acquired_at":"x"}"#);
+    assert!(sys::flock(&held, Flock::TryExclusive).unwrap());
+    AgentLock::clean_up(&locks.paths);
+    assert!(locks.paths[0].exists());
+}
