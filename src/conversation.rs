@@ -85,7 +85,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// The time by which an agent compares copies: that of the stream or of what lies beside it, whichever is newer.
 #[must_use]
 pub fn compared_time(document: &Document, own: SystemTime) -> SystemTime {
-    document.asides.iter().filter_map(|path| Disk.modified(path)).chain([own]).max().unwrap_or(own)
+    document.asides.iter().filter_map(|path| Disk.modified(path).unwrap_or_default()).chain([own]).max().unwrap_or(own)
 }
 
 /// Takes a conversation's lock, or (dry) sees whether it could be taken.
@@ -145,6 +145,10 @@ impl Repair<'_> {
                 Ok(held) => lock = held,
                 Err(e) => refused = Some(e),
             }
+        } else if self.writes
+            && let Some(lock) = &self.conversation.etiquette.lock
+        {
+            AgentLock::clean_up(&lock.existing);
         }
         let copies: Vec<_> = documents
             .iter()
@@ -303,7 +307,9 @@ impl Repair<'_> {
         let (None, Some(id), [part]) = (target.copy, &finding.call_id, done.parts.as_slice()) else { return None };
         let text = literal::decode(&part.old, part.encoding).ok()?;
         let sidecars = self.conversation.format.sidecars(&document.real, id);
-        let whole = sidecars.into_iter().find(|path| Disk.read(path).is_some_and(|bytes| bytes == text))?;
+        let whole = sidecars
+            .into_iter()
+            .find(|path| Disk.read(path).is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes == text)))?;
         Some(Note { line: Some(part.line), text: format!("the whole text of {id} is also in {}", whole.display()) })
     }
 

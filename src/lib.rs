@@ -1,5 +1,6 @@
 //! unwedge repairs coding-agent conversations that a huge tool response has wedged.
 
+pub mod around;
 pub mod assess;
 pub mod cap;
 pub mod conversation;

@@ -3,6 +3,7 @@
 //! Everything is planned before anything is written. A conversation whose agent or whose disk objects is left as it was
 //! and reported; the others go on.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +127,7 @@ pub fn run(task: Task, request: &Request, options: &Options<'_>, observer: &mut 
 
     let dry = Dry { break_hardlinks: options.break_hardlinks };
     let files = match task {
-        Task::Fix => Some(open_store(options, Kind::Fix, None, observer)?),
+        Task::Fix => Some(open_store(options, Kind::Fix, None, clean_up(options, observer)?)),
         Task::Check | Task::DryRun => None,
     };
     let store: Option<&dyn Store> = match (task, &files) {
@@ -154,19 +155,25 @@ pub fn run(task: Task, request: &Request, options: &Options<'_>, observer: &mut 
     Ok(outcome)
 }
 
-/// The store that writes, once what a crashed run left is cleaned up.
+/// Cleans up what killed runs left. Returns the documents of which that could not be done.
+pub(crate) fn clean_up(options: &Options<'_>, observer: &mut dyn Observer) -> Result<BTreeSet<PathBuf>> {
+    let found = recover(&options.vault)?;
+    for text in found.said {
+        observer.event(Event::Note { path: options.vault.clone(), text });
+    }
+    Ok(found.unsettled)
+}
+
+/// The store that writes, but for these documents.
 pub(crate) fn open_store(
     options: &Options<'_>,
     kind: Kind,
     undoes: Option<String>,
-    observer: &mut dyn Observer,
-) -> Result<FileStore> {
-    for sentence in recover(&options.vault)? {
-        observer.event(Event::Note { path: options.vault.clone(), text: sentence });
-    }
+    unsettled: BTreeSet<PathBuf>,
+) -> FileStore {
     let journal = Journal::start(&options.vault, kind, undoes);
     let how = store::Options { no_backup: options.no_backup, break_hardlinks: options.break_hardlinks };
-    Ok(FileStore::new(Vault::new(&options.vault), journal, how))
+    FileStore::new(Vault::new(&options.vault), journal, how).but(unsettled)
 }
 
 /// Ends a run. Returns its id, where something was written.

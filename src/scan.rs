@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use walkdir::{DirEntry, WalkDir};
 
+use crate::around;
 use crate::cap::limits::Limits;
 use crate::error::{Error, Result};
-use crate::format::{self, Etiquette, FORMATS, Format, HEAD, Look, Places, Probe, Stream};
+use crate::format::{self, Etiquette, FORMATS, Format, HEAD, Places, Probe, Stream};
 use crate::store::file::{Source, full_path};
 use crate::store::look::Disk;
 
@@ -70,27 +70,6 @@ pub struct Document {
     pub asides: Vec<PathBuf>,
     /// Whether it was named itself, rather than found by walking or as another one's twin: then it is read whole.
     pub named: bool,
-}
-
-impl Look for Disk {
-    fn read(&self, path: &Path) -> Option<Vec<u8>> {
-        Disk::read(self, path)
-    }
-    fn list(&self, dir: &Path) -> Vec<OsString> {
-        Disk::list(self, dir)
-    }
-    fn is_dir(&self, path: &Path) -> bool {
-        Disk::is_dir(self, path)
-    }
-    fn is_file(&self, path: &Path) -> bool {
-        Disk::is_file(self, path)
-    }
-    fn link(&self, path: &Path) -> Option<PathBuf> {
-        Disk::link(self, path)
-    }
-    fn modified(&self, path: &Path) -> Option<SystemTime> {
-        Disk::modified(self, path)
-    }
 }
 
 /// Finds the conversations of a request.
@@ -338,7 +317,10 @@ impl Scan<'_> {
             }
             return;
         }
-        let etiquette = format.conversation(real, &Disk, self.places);
+        let etiquette = match around::conversation(format, real, self.places) {
+            Ok(etiquette) => etiquette,
+            Err(e) => return self.found.troubles.push(e),
+        };
         let owner = Disk.owner(real);
         let others = |s: &&Stream| Disk.owner(&s.path).is_some_and(|uid| Some(uid) != owner);
         if let Some(other) = etiquette.streams.iter().find(others) {

@@ -4,18 +4,19 @@
 //! that still is as it was written is put back in its place and later turns stay. An undo is a run like any other: it
 //! backs up what it replaces, and can be undone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
+use crate::around;
 use crate::cap::limits::Limits;
 use crate::conversation::{self, compared_time, times};
 use crate::error::{Error, Result};
 use crate::event::{Event, Observer};
 use crate::format;
-use crate::repair::{Options, close_store, open_store};
+use crate::repair::{Options, clean_up, close_store, open_store};
 use crate::scan::{Conversation, Document};
 use crate::store::file::full_path;
 use crate::store::journal::{self, Cut, Intent, Kind, Outcome, Run, split_cut_id};
@@ -90,11 +91,13 @@ pub enum UndoState {
 /// # Errors
 /// [`Error::Unknown`] where nothing matches; what makes the whole undo impossible.
 pub fn undo(which: &Which, dry: bool, options: &Options<'_>, observer: &mut dyn Observer) -> Result<Undone> {
+    // What a killed run did is known only when that is settled.
+    let unsettled = if dry { None } else { Some(clean_up(options, observer)?) };
     let (mut runs, only) = find(which, &options.vault, &options.places)?;
     runs.reverse();
     while let Some(run) = runs.pop() {
         let earlier = runs.iter().flat_map(|run| &run.documents).map(|(intent, _)| intent.old.sha256).collect();
-        let undone = one(&run, only, earlier, which, dry, options, observer)?;
+        let undone = one(&run, only, earlier, which, unsettled.clone(), options, observer)?;
         // What was undone before is not meant again while an earlier run still has something cut here.
         let already = undone.documents.iter().all(|document| document.state == UndoState::Already);
         if !already || undone.documents.is_empty() || undone.interrupted || runs.is_empty() {
@@ -109,12 +112,13 @@ fn one(
     only: Option<u64>,
     earlier: HashSet<[u8; 32]>,
     which: &Which,
-    dry: bool,
+    unsettled: Option<BTreeSet<PathBuf>>,
     options: &Options<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Undone> {
     let mut undone = Undone { undid: run.run.clone(), ..Undone::default() };
-    let files = if dry { None } else { Some(open_store(options, Kind::Undo, Some(run.run.clone()), observer)?) };
+    let dry = unsettled.is_none();
+    let files = unsettled.map(|unsettled| open_store(options, Kind::Undo, Some(run.run.clone()), unsettled));
     let refuses = Dry { break_hardlinks: options.break_hardlinks };
     let store: &dyn Store = files.as_ref().map_or(&refuses as &dyn Store, |files: &FileStore| files);
     let mut undo =
@@ -162,7 +166,8 @@ fn conversations<'r>(
     observer: &mut dyn Observer,
 ) -> Vec<(Conversation, HashMap<PathBuf, &'r Intent>)> {
     let mut groups: BTreeMap<PathBuf, (Conversation, HashMap<PathBuf, &Intent>)> = BTreeMap::new();
-    for (intent, _) in run.documents.iter().filter(|(_, outcome)| *outcome == Outcome::Done) {
+    // Where it is not known whether a document was replaced, its bytes tell.
+    for (intent, _) in run.documents.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Dropped(_))) {
         let Some(format) = format::named(&intent.format) else {
             observer.event(Event::Trouble(Error::Refused {
                 path: intent.path.clone(),
@@ -172,7 +177,13 @@ fn conversations<'r>(
         };
         // A directory on the way may be a link by now, of its owner's own making.
         let path = full_path(&standing(intent));
-        let etiquette = format.conversation(&path, &Disk, &options.places);
+        let etiquette = match around::conversation(format, &path, &options.places) {
+            Ok(etiquette) => etiquette,
+            Err(e) => {
+                observer.event(Event::Trouble(e));
+                continue;
+            }
+        };
         let key = etiquette.streams.first().map_or_else(|| path.clone(), |s| s.path.clone());
         let (_, intents) = groups.entry(key).or_insert_with(|| {
             let documents = etiquette.streams.iter().map(|s| Document {
@@ -225,7 +236,8 @@ impl Undo<'_> {
             .documents
             .iter()
             .map(|document| {
-                let own = Disk.modified(&document.real).unwrap_or(std::time::SystemTime::UNIX_EPOCH);
+                let own =
+                    Disk.modified(&document.real).unwrap_or_default().unwrap_or(std::time::SystemTime::UNIX_EPOCH);
                 (own, compared_time(document, own), intents.contains_key(&document.real))
             })
             .collect();
@@ -255,7 +267,7 @@ impl Undo<'_> {
         lock: Option<&AgentLock>,
     ) -> Result<UndoneDocument> {
         let backup = Backup::open(&self.vault, intent)?;
-        if !Disk.is_file(&document.real) {
+        if !Disk.is_file(&document.real).map_err(Error::io(&document.real, "look at"))? {
             let original = backup.object.path().display();
             let why = format!(
                 "it is no longer there; where it was moved, name the new place (`unwedge undo PATH`); its original is \

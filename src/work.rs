@@ -52,8 +52,12 @@ impl<'a> Work<'a> {
         longest: u64,
     ) -> Result<Self> {
         let source = open(conversation, document)?;
-        let asides: Vec<(PathBuf, Vec<u8>)> =
-            document.asides.iter().filter_map(|path| Some((path.clone(), Disk.read(path)?))).collect();
+        let mut asides: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+        for path in &document.asides {
+            // What is in it may set limits, so it is not the same whether it is not there or cannot be read.
+            let bytes = Disk.read(path).map_err(Error::io(path, "read"))?;
+            asides.extend(bytes.map(|bytes| (path.clone(), bytes)));
+        }
         let beside = asides.iter().map(|(p, b)| (&**p, &**b));
         let mut reading = Reading::within(longest, conversation.format, &document.real, Depth::Limits, beside);
         let whole = conversation.format.framing() == Framing::Document;

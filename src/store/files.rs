@@ -1,6 +1,6 @@
 //! The store of files: checks, backs up, announces, writes, has it proven, swaps, notes. And its dry twin.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +38,8 @@ pub struct FileStore {
     vault: Vault,
     journal: Journal,
     options: Options,
+    /// Documents beside which a killed run left something that could not be settled.
+    unsettled: BTreeSet<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -62,7 +64,13 @@ impl FileStore {
     /// With this vault and journal.
     #[must_use]
     pub fn new(vault: Vault, journal: Journal, options: Options) -> Self {
-        FileStore { vault, journal, options, state: Mutex::default() }
+        FileStore { vault, journal, options, unsettled: BTreeSet::new(), state: Mutex::default() }
+    }
+
+    /// And refuses these documents.
+    #[must_use]
+    pub fn but(self, unsettled: BTreeSet<PathBuf>) -> Self {
+        FileStore { unsettled, ..self }
     }
 
     /// The run's journal.
@@ -89,6 +97,10 @@ impl FileStore {
             return Ok(Commit::default());
         }
         allowed(change, self.options.break_hardlinks, ways.lease)?;
+        if self.unsettled.contains(source.full_path()) {
+            let why = "what a killed run left of it could not be settled (see the note); run again".into();
+            return Err(Error::Refused { path: source.path().to_owned(), why });
+        }
         let new = foresee(change)?;
         if let Some(measured) = change.sha256 {
             let old = content(source)?;

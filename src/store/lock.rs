@@ -75,6 +75,17 @@ impl AgentLock {
         Ok(())
     }
 
+    /// Removes lock files of ours that a killed run left. What cannot be removed stays: it locks nothing.
+    pub fn clean_up(existing: &[PathBuf]) {
+        for path in existing {
+            let Ok(Some((dir, name))) = open_parent(path) else { continue };
+            // Dropping the lock removes the file, if nobody holds it now and it is still the one that was looked at.
+            let _ = dir
+                .open_or_create(&name, false)
+                .map(|file| if is_ours(&file) { Held::lock(path.clone(), file, Vec::new()).map(drop) } else { Ok(()) });
+        }
+    }
+
     /// Whether the lock file is still the one that was locked; where none was taken, whether nobody has one now.
     pub fn intact(&self) -> Result<()> {
         if let Some(held) = &self.held
@@ -214,6 +225,21 @@ fn refuse_link(path: &Path, e: io::Error) -> Error {
 fn busy(path: &Path, file: &File) -> Error {
     let holder = holder(file).or_else(|| lock_holder(file));
     Error::InUse { path: path.to_owned(), holder, why: "it holds the lock".into() }
+}
+
+/// Whether a lock file says what [`Held::introduce`] writes: JP names its session too. One that is empty may be anybody's; a run
+/// that was killed before it wrote this has changed nothing, so that the next one takes the lock again.
+fn is_ours(file: &File) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only that these are all of it matters")]
+    struct Ours {
+        pid: u32,
+        acquired_at: String,
+    }
+    let mut text = Vec::new();
+    let read = super::file::SourceReader::of(file, 0..4096).read_to_end(&mut text);
+    read.is_ok() && serde_json::from_slice::<Ours>(&text).is_ok()
 }
 
 /// Who the lock file says holds it, if that process lives.

@@ -2,10 +2,11 @@
 //!
 //! Only drafts that the run's journal names are touched, and of them only those whose bytes are certainly elsewhere.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -20,44 +21,54 @@ use crate::error::{Error, Result};
 /// A tail longer than this is not looked for in the document; the leftover stays then.
 const LONGEST_TAIL: u64 = 16 * 1024 * 1024;
 
-/// Settles every run that was killed. One sentence for each document and each leftover. Creates nothing.
-pub fn recover(root: &Path) -> Result<Vec<String>> {
-    let mut said = sweep_parts(root)?;
-    let Some(runs) = runs_dir(root)? else { return Ok(said) };
-    for name in run_names(&runs, root)? {
-        said.extend(recover_run(root, &runs, &name)?);
-    }
-    Ok(said)
+/// What became of killed runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// One sentence for each document and each leftover.
+    pub said: Vec<String>,
+    /// Documents that could not be looked at, or whose leftover could not be removed. What is beside them was not told from
+    /// them, so they must not be replaced: a later look could tell it still less.
+    pub unsettled: BTreeSet<PathBuf>,
 }
 
-fn recover_run(root: &Path, runs: &Dir, name: &OsStr) -> Result<Vec<String>> {
+/// Settles every run that was killed. Creates nothing.
+pub fn recover(root: &Path) -> Result<Recovered> {
+    let mut found = Recovered { said: sweep_parts(root)?, ..Recovered::default() };
+    let Some(runs) = runs_dir(root)? else { return Ok(found) };
+    for name in run_names(&runs, root)? {
+        recover_run(root, &runs, &name, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn recover_run(root: &Path, runs: &Dir, name: &OsStr, found: &mut Recovered) -> Result<()> {
     let path = run_path(root, name);
     let reading = match runs.open_file(name) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(Error::io(path, "open the journal")(e)),
     };
     if parse(&path, &reading)?.is_some_and(|run| run.state == RunState::Done) {
-        return Ok(Vec::new());
+        return Ok(());
     }
     drop(reading);
     let file = runs.open_append(name).map_err(Error::io(&path, "open the journal"))?;
     if !matches!(sys::flock(&file, Flock::TryExclusive), Ok(true)) {
         // It lives, or nobody can know.
-        return Ok(Vec::new());
+        return Ok(());
     }
     // Read again: it may have gone on until just now.
     let Some(run) = parse(&path, &file)? else {
         // Not even its first line is whole, so nothing had been announced.
-        return runs.unlink(name).map(|()| Vec::new()).map_err(Error::io(path, "remove the empty journal"));
+        return runs.unlink(name).map_err(Error::io(path, "remove the empty journal"));
     };
     if run.state == RunState::Done {
-        return Ok(Vec::new());
+        return Ok(());
     }
     end_line(&file).map_err(Error::io(&path, "write the journal"))?;
     let mut journal = RunFile { path, file: Some(file) };
     let vault = Vault::new(root);
-    let (mut said, mut settled) = (Vec::new(), true);
+    let mut settled = true;
     for (intent, _) in run.documents.iter().filter(|(_, outcome)| *outcome == Outcome::Pending) {
         match settle(&vault, intent) {
             Ok((outcome, sentence)) => {
@@ -66,19 +77,20 @@ fn recover_run(root: &Path, runs: &Dir, name: &OsStr) -> Result<Vec<String>> {
                     Outcome::Dropped(why) => Record::Dropped { document, why },
                     Outcome::Done | Outcome::Pending => Record::Done { document },
                 })?;
-                said.push(sentence);
+                found.said.push(sentence);
             }
             Err(e) => {
                 // The run stays open, and the next recovery tries again.
                 settled = false;
-                said.push(format!("run {} was killed, and this document cannot be looked at: {e}", run.run));
+                found.unsettled.insert(intent.path.clone());
+                found.said.push(format!("run {} was killed, and this document cannot be settled: {e}", run.run));
             }
         }
     }
     if settled {
         journal.append(&Record::End {})?;
     }
-    Ok(said)
+    Ok(())
 }
 
 /// A kill may have torn the last line; what follows must not be glued to it.

@@ -63,7 +63,7 @@ impl Vault {
 
     /// Checks every object against its name, and every run against its objects. Cleans up after crashed runs and says what it did.
     pub fn verify(&self) -> Result<Verification> {
-        let mut found = Verification { recovered: recover(&self.root)?, ..Verification::default() };
+        let mut found = Verification { recovered: recover(&self.root)?.said, ..Verification::default() };
         let needed = needed(&journal::runs(&self.root)?);
         let mut seen = BTreeSet::new();
         for Kept { sha256, .. } in self.all_objects()? {

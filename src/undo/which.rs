@@ -47,13 +47,18 @@ pub(super) fn find(which: &Which, vault: &Path, at: &Places) -> Result<(Vec<Run>
 
 /// Where a document is now: under the name that the run knew, or the other one that its agent may have given it since.
 pub(super) fn standing(intent: &Intent) -> PathBuf {
-    let renamed = || format::named(&intent.format)?.renamed(&intent.path).filter(|path| Disk.is_file(path));
-    if Disk.is_file(&intent.path) { None } else { renamed() }.unwrap_or_else(|| intent.path.clone())
+    let renamed = || format::named(&intent.format)?.renamed(&intent.path).filter(|path| is_file(path));
+    // What cannot be looked at is there: whoever opens it says why.
+    if Disk.is_file(&intent.path).unwrap_or(true) { None } else { renamed() }.unwrap_or_else(|| intent.path.clone())
 }
 
 /// The path as the journal has paths.
 pub(super) fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_file(path: &Path) -> bool {
+    Disk.is_file(path).unwrap_or_default()
 }
 
 fn documents(run: &Run) -> impl Iterator<Item = &Intent> {
@@ -67,18 +72,18 @@ fn moved(run: &Run, here: &Path, at: &Places) -> Option<Run> {
         let path = places(&intent.path, here).into_iter().find(|place| is_it(place, intent, at))?;
         Some((Intent { path, ..intent.clone() }, Outcome::Done))
     };
-    let documents: Vec<_> = documents(run).filter(|intent| !Disk.is_file(&standing(intent))).filter_map(now).collect();
+    let documents: Vec<_> = documents(run).filter(|intent| !Disk.is_file(&standing(intent)).unwrap_or(true)).filter_map(now).collect();
     (!documents.is_empty()).then(|| Run { documents, ..run.clone() })
 }
 
 /// Where a document could be: the file that is named, or, below a directory, what ends as its old path does, the longest first.
 fn places(old: &Path, here: &Path) -> Vec<PathBuf> {
-    if Disk.is_file(here) {
+    if is_file(here) {
         return vec![here.to_owned()];
     }
     let names: Vec<_> = old.components().skip(1).collect();
     let below = |from: usize| here.join(names.iter().skip(from).collect::<PathBuf>());
-    (0..names.len()).map(below).filter(|path| Disk.is_file(path)).collect()
+    (0..names.len()).map(below).filter(|path| is_file(path)).collect()
 }
 
 fn is_it(path: &Path, intent: &Intent, at: &Places) -> bool {

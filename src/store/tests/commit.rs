@@ -328,3 +328,14 @@ fn a_journal_that_fails_once_is_not_written_again() {
     assert!(error.path().is_some_and(|p| p.starts_with(bench.state())), "{error:?}");
     bench.is(OLD);
 }
+
+#[test]
+fn a_document_that_a_killed_run_left_unsettled_is_not_replaced() {
+    let bench = Bench::new();
+    let unsettled = [bench.doc.canonicalize().unwrap()].into();
+    let store = bench.store(Options::default()).but(unsettled);
+    let Err(Error::Refused { why, .. }) = commit(&store, &bench.doc) else { panic!("it was replaced") };
+    assert!(why.contains("killed run"), "{why}");
+    bench.is(OLD);
+    assert!(store.journal().run().is_none(), "nothing was begun");
+}

@@ -71,7 +71,7 @@ fn check(bench: &Bench, case: &str, output: &str) {
         assert!(told, "{case}: {output}");
     }
     // The next run says what happened, and leaves nothing of the first.
-    let said = recover(&bench.state()).unwrap_or_else(|e| panic!("{case}: {e}"));
+    let said = recover(&bench.state()).unwrap_or_else(|e| panic!("{case}: {e}")).said;
     assert!(!said.iter().any(|s| s.contains("was left")), "{case}: {said:?}");
     bench.is(&text);
     for run in super::super::journal::runs(&bench.state()).unwrap() {

@@ -284,3 +284,21 @@ fn who_has_a_lock_is_named() {
     holder.wait().unwrap();
     assert!(stream_lock(&source).is_ok());
 }
+
+#[test]
+fn what_a_killed_run_left_is_removed_and_nobody_elses() {
+    let _alone = alone();
+    let locks = Locks::new();
+    drop(locks.make(0, r#"{"pid":1,"acquired_at":"x"}"#));
+    AgentLock::clean_up(&locks.paths);
+    assert!(!locks.paths[0].exists());
+    for text in ["", "{", r#"{"pid":1,"session":"s","acquired_at":"x"}"#] {
+        drop(locks.make(0, text));
+        AgentLock::clean_up(&locks.paths);
+        assert_eq!(std::fs::read_to_string(&locks.paths[0]).unwrap(), text);
+    }
+    let held = locks.make(0, r#"{"pid":1,"acquired_at":"x"}"#);
+    assert!(sys::flock(&held, Flock::TryExclusive).unwrap());
+    AgentLock::clean_up(&locks.paths);
+    assert!(locks.paths[0].exists());
+}

@@ -161,7 +161,7 @@ fn one_that_is_replaced_right_after_stays_replaced() {
     // The old file has a line that was never measured or backed up, so it stays too, and the next run says so.
     assert_eq!(std::fs::read_to_string(draft(&bench.doc)).unwrap(), format!("{OLD}{LATE}"));
     store.finish();
-    let said = super::super::recover::recover(&bench.state()).unwrap();
+    let said = super::super::recover::recover(&bench.state()).unwrap().said;
     assert!(said[0].contains("lines that are not in the document"), "{said:?}");
     assert!(draft(&bench.doc).exists());
 }

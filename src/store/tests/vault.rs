@@ -242,7 +242,7 @@ fn prune_leaves_what_runs_or_was_killed() {
     store.finish();
     assert_eq!(bench.vault().prune(&all, false).unwrap().runs.len(), 1);
     // Settled, it can go.
-    assert_eq!(super::super::recover::recover(&bench.state()).unwrap(), Vec::<String>::new());
+    assert_eq!(super::super::recover::recover(&bench.state()).unwrap().said, Vec::<String>::new());
     assert_eq!(bench.vault().prune(&all, false).unwrap().runs, [killed]);
     let hold = bench.vault().hold().unwrap();
     assert_in_use(bench.vault().prune(&all, false), "relies on the backups");
