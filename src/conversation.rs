@@ -11,7 +11,7 @@ use crate::assess::{Assessment, CutPart, CutTarget, Target};
 use crate::error::{Error, Result};
 use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
 use crate::format;
-use crate::hunk::hunk;
+use crate::hunk::hunks;
 use crate::repair::{Hunks, Options};
 use crate::scan::{Conversation, Document};
 use crate::store::journal::Cut;
@@ -318,7 +318,7 @@ impl Repair<'_> {
             return Vec::new();
         }
         let texts = done.parts.iter().filter_map(|part| Some((part, literal::decode(&part.old, part.encoding).ok()?)));
-        texts.map(|(part, text)| hunk(&text, &part.cut, self.options.hunks == Hunks::Full)).collect()
+        texts.flat_map(|(part, text)| hunks(&text, &part.cut, self.options.hunks == Hunks::Full)).collect()
     }
 
     fn report(&self, document: &Document, draft: &Draft) -> FileReport {

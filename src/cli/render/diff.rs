@@ -158,6 +158,9 @@ fn after_last_newline(text: &str) -> (&str, &str) {
 
 /// The text after the cut, as far as it is shown: the marker stands on a line of its own.
 fn kept(hunk: &Hunk) -> String {
+    if hunk.marker.is_empty() {
+        return format!("{}{}", hunk.before, hunk.after);
+    }
     let before = if hunk.before.is_empty() || hunk.before.ends_with('\n') { "" } else { "\n" };
     let after = if hunk.after.is_empty() || hunk.after.starts_with('\n') { "" } else { "\n" };
     format!("{}{before}{}{after}{}", hunk.before, hunk.marker, hunk.after)
@@ -229,6 +232,21 @@ mod tests {
             ..hunk()
         };
         shows(both, "@@ -1,6 +1,5 @@\n a\n-begin\n-c\n-d\n-end\n+be\n+... [truncated, 4.7 MB → 256 KB]\n+nd\n f\n");
+    }
+
+    #[test]
+    fn a_hole_without_a_marker_of_its_own() {
+        let gap = Hunk {
+            before: "a\n".into(),
+            marker: String::new(),
+            removed: "b\nc\n".into(),
+            removed_end: None,
+            after: "d\n".into(),
+            removed_bytes: 4,
+            removed_lines: 2,
+            first_line: 1,
+        };
+        shows(gap, "@@ -1,4 +1,2 @@\n a\n-b\n-c\n d\n");
     }
 
     #[test]

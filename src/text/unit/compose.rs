@@ -33,8 +33,6 @@ pub(in crate::text) struct Composition {
     pub parts: Vec<Option<Part>>,
     /// What all of them take.
     pub total: u64,
-    /// Bytes of the text that are kept.
-    pub kept: u64,
     /// What was counted.
     pub counted: Counted,
 }
@@ -63,11 +61,9 @@ impl Gathered {
         }
         *carrier = Some(with);
         let takes = |(part, shape): (&Span, &Option<Part>)| shape.as_ref().map_or(part.size, |shape| shape.after);
-        let run = |piece: &Piece| if let Piece::Run(run) = piece { run.len() as u64 } else { 0 };
         Ok(Composition {
             total: self.parts.iter().zip(&shapes).map(takes).sum(),
             parts: shapes,
-            kept: kept.pieces.iter().map(run).sum(),
             counted: kept.line.counted,
         })
     }

@@ -137,7 +137,7 @@ impl Gathered {
                 Rung::Diff => diff::fit(&try_),
                 Rung::Blob => blob::fit(&try_),
                 Rung::Lines => lines::fit(&try_),
-                Rung::ShortLines => lines::fit(&try_).filter(|found| found.kept + room / 8 >= room),
+                Rung::ShortLines => lines::fit(&try_).filter(|found| found.total + room / 8 >= room),
                 Rung::Bytes => bytes::fit(&try_),
             });
             if found.is_some() {
