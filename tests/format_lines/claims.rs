@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use unwedge::format::{FORMATS, HEAD, Probe};
 
-use super::support::cases;
+use super::support::{cases, contents};
 
 /// The formats that claim a file.
 fn claimants(path: &Path, bytes: &[u8]) -> Vec<&'static str> {
@@ -15,7 +15,9 @@ fn claimants(path: &Path, bytes: &[u8]) -> Vec<&'static str> {
 fn every_case_has_one_claimant() {
     for case in cases() {
         for file in &case.files {
-            assert_eq!(claimants(file, &std::fs::read(file).unwrap()), [&*case.format], "{}", file.display());
+            // What cannot be unpacked shows nothing of itself, and is in its agent's folder.
+            let bytes = contents(file).unwrap_or_default();
+            assert_eq!(claimants(file, &bytes), [&*case.format], "{}", file.display());
         }
     }
 }
@@ -24,9 +26,10 @@ fn every_case_has_one_claimant() {
 fn a_copy_is_known_by_its_first_line() {
     for case in cases() {
         for file in &case.files {
-            let extension = file.extension().unwrap();
-            let copy = PathBuf::from("/elsewhere/copy").with_extension(extension);
-            assert_eq!(claimants(&copy, &std::fs::read(file).unwrap()), [&*case.format], "{}", file.display());
+            let Some(bytes) = contents(file) else { continue };
+            let name = file.file_name().unwrap().to_str().unwrap();
+            let copy = PathBuf::from(format!("/elsewhere/copy{}", &name[name.find('.').unwrap()..]));
+            assert_eq!(claimants(&copy, &bytes), [&*case.format], "{}", file.display());
         }
     }
 }

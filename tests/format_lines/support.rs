@@ -150,6 +150,18 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
+/// What a file of a case holds: unpacked where it is packed, and nothing where that cannot be done, which is the store's to tell.
+pub fn contents(file: &Path) -> Option<Vec<u8>> {
+    let bytes = std::fs::read(file).unwrap();
+    if file.extension().is_none_or(|extension| extension != "zst") {
+        return Some(bytes);
+    }
+    let unpacked = zstd::stream::decode_all(&*bytes);
+    let broken = file.to_str().unwrap().contains("zst-torn") || file.to_str().unwrap().contains("zst-damaged");
+    assert_eq!(unpacked.is_err(), broken, "{}", file.display());
+    unpacked.ok()
+}
+
 pub fn walk(dir: &Path, files: &mut Vec<PathBuf>) {
     for path in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() { walk(&path, files) } else { files.push(path) }
