@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::assess::{Assessment, CutPart, CutTarget, Target};
 use crate::error::{Error, Result};
 use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
-use crate::format;
+use crate::format::{self, Depth};
 use crate::hunk::hunks;
 use crate::repair::{Hunks, Options};
 use crate::scan::{Conversation, Document};
@@ -21,7 +21,7 @@ use crate::tell;
 use crate::text::literal;
 use crate::text::splice::{Splice, Splices};
 use crate::verify::Goal;
-use crate::work::{Closed, Replacement, Work};
+use crate::work::{Closed, How, Replacement, Work};
 
 /// A document, read and planned, and closed again.
 pub struct Draft {
@@ -46,7 +46,11 @@ impl Draft {
 pub fn read_document(conversation: &Conversation, document: &Document, options: &Options<'_>) -> Result<Draft> {
     let limits = (options.limits)(&document.real)?;
     let thorough = options.thorough || document.named;
-    let work = Work::read_or_skim(conversation, document, limits, options.live_only, thorough, options.max_record)?;
+    // What is read whole anyway is weighed as well.
+    let whole = thorough || limits.window().is_some() || conversation.format.framing() == format::Framing::Document;
+    let depth = if whole { Depth::Outline } else { Depth::Limits };
+    let how = How { live_only: options.live_only, longest: options.max_record, depth };
+    let work = Work::read_or_skim(conversation, document, limits, how, whole)?;
     let mut broken = Vec::new();
     for b in work.before.broken() {
         broken.push((work.source.position(b.at)?.0, b.what.clone()));
@@ -237,8 +241,9 @@ impl Repair<'_> {
     ) -> Result<()> {
         let Turn { draft, time, number } = turn;
         let planned = draft.targets();
-        let Options { live_only, max_record, .. } = *self.options;
-        let work = Work::reopen(self.conversation, document, draft.closed, live_only, max_record)?;
+        let Options { live_only, max_record: longest, .. } = *self.options;
+        let how = How { live_only, longest, depth: Depth::Limits };
+        let work = Work::reopen(self.conversation, document, draft.closed, how)?;
         // What came in between may have changed the plan. Cuts are numbered by now, so that one is for the next run.
         if work.before.targets.len() != planned {
             return Err(Error::Changed { path: document.shown.clone(), what: "changed" });
@@ -330,6 +335,7 @@ impl Repair<'_> {
             notes: before.notes.clone(),
             sums: tell::sums(before),
             skimmed: before.skimmed,
+            diagnosis: before.diagnosis.clone(),
             ..self.failed(document)
         }
     }
@@ -348,6 +354,7 @@ impl Repair<'_> {
             notes: Vec::new(),
             sums: Sums::default(),
             skimmed: false,
+            diagnosis: None,
         }
     }
 }

@@ -107,8 +107,10 @@ pub fn prove(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<Verified> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
-    let mut reading =
-        Reading::new(claim.format, claim.path, Depth::Limits, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
+    // The window, where there is one, is planned again too.
+    let outlined = claim.before.located.outline.is_some();
+    let depth = if outlined { Depth::Outline } else { Depth::Limits };
+    let mut reading = Reading::new(claim.format, claim.path, depth, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
     let mut hasher = Sha256::new();
     let mut pushed = Ok(());
     let len = compare(old, new, claim.splices, &mut |bytes| {

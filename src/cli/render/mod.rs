@@ -15,6 +15,7 @@ use tally::Tally;
 
 mod diff;
 mod github;
+mod health;
 pub mod json;
 mod sarif;
 pub mod shape;

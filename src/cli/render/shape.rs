@@ -10,6 +10,7 @@ use unwedge::event::{FileReport, Finding};
 use unwedge::repair::Task;
 
 use super::End;
+use super::health::HealthJson;
 use super::tally::Tally;
 use crate::cli::config::InForce;
 use crate::cli::escape::{self, Shown};
@@ -189,6 +190,7 @@ pub struct FileJson {
     findings: Vec<FindingJson>,
     notes: Vec<FileNoteJson>,
     sums: SumsJson,
+    diagnosis: Option<HealthJson>,
 }
 
 #[derive(Serialize)]
@@ -229,6 +231,7 @@ impl FileJson {
                 copies: file.sums.copies,
                 opaque_stored: file.sums.opaque_stored,
             },
+            diagnosis: file.diagnosis.as_ref().map(HealthJson::of),
         }
     }
 }

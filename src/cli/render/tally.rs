@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use unwedge::diagnosis::Verdict;
 use unwedge::error::Error;
 use unwedge::event::{Event, FileReport, Finding, Status};
 use unwedge::repair::Task;
@@ -39,6 +40,8 @@ pub struct Tally {
     pub still_over: u64,
     /// Cuts by tool. The tool that is not known has no name.
     pub tools: BTreeMap<Option<String>, u64>,
+    /// Conversations that ended in an error of too much context and stay so, or cannot be made to fit.
+    pub wedged: u64,
     /// Whether something was written.
     pub written: bool,
     /// Files seen by walking that no format claims.
@@ -109,14 +112,19 @@ impl Tally {
         }
         self.cut_documents += u64::from(self.cut != before);
         self.still_over += file.findings.iter().filter(|f| f.delivered.is_some() && stays(f)).count() as u64;
+        let stuck = file
+            .diagnosis
+            .as_ref()
+            .is_some_and(|said| said.verdict == Verdict::CannotFit || said.verdict.wedged() && self.cut == before);
+        self.wedged += u64::from(stuck);
         self.written |= file.findings.iter().any(|f| f.cut.is_some());
     }
 
     /// The status these sums come to.
     pub fn exit(&self, task: Task) -> Exit {
         let remain = match task {
-            Task::Check | Task::DryRun => self.findings > 0,
-            Task::Fix => self.still_over > 0,
+            Task::Check | Task::DryRun => self.findings > 0 || self.wedged > 0,
+            Task::Fix => self.still_over > 0 || self.wedged > 0,
         };
         [(remain, Exit::Findings), (self.errors > 0, Exit::Trouble), (self.interrupted, Exit::Interrupted)]
             .into_iter()
