@@ -4,7 +4,7 @@
 //! that still is as it was written is put back in its place and later turns stay. An undo is a run like any other: it
 //! backs up what it replaces, and can be undone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -312,7 +312,7 @@ impl Undo<'_> {
         let goal = if as_left { Goal::Exactly(intent.old.sha256) } else { Goal::SameShape };
         let commit = work.commit(
             self.store,
-            Replacement { splices: &splices, goal, times: time, cuts },
+            Replacement { splices: &splices, goal, times: time, cuts, left: &BTreeSet::new() },
             lock,
             self.options.min_idle,
         )?;

@@ -4,7 +4,7 @@
 //! byte must be the same, inside them the new literal must stand. The new document is then located like any other stream:
 //! same responses, same ids, same order, same kinds. For a repair, planning again must yield nothing more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -62,6 +62,8 @@ pub struct Claim<'a> {
     pub splices: &'a Splices,
     /// What the new document must be besides.
     pub goal: Goal,
+    /// Targets that were not cut, by response and copy: what is over a limit because of them is so by intention.
+    pub left: &'a BTreeSet<(usize, Option<usize>)>,
 }
 
 /// What a new document must be, besides being the old one outside of the replacements.
@@ -119,7 +121,15 @@ fn settled(
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
     let written: BTreeMap<u64, &[u8]> =
         claim.splices.new_ranges().zip(claim.splices.iter()).map(|(new, s)| (new.start, &*s.new)).collect();
+    // The siblings of a response that was left whole would have to make up for it.
+    let batch = |response: usize| after.located.responses.get(response).map(|r| r.batch);
+    let left: BTreeSet<Option<u64>> = claim.left.iter().map(|(response, _)| batch(*response)).collect();
     for target in &after.targets {
+        if claim.left.contains(&(target.response, target.copy))
+            || (target.held.by_batch && left.contains(&batch(target.response)))
+        {
+            continue;
+        }
         // A text that still is a target was one before. Its bytes are at hand without reading the new document again: a
         // part's are those that were written, or the old ones where it stayed.
         let old_parts = claim.before.parts(target);

@@ -3,6 +3,7 @@
 //! Repair and undo differ in what they replace and in what they claim of the result, not in how it is done.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -140,7 +141,7 @@ impl<'a> Work<'a> {
         // Two runs on one stream exclude each other. That nothing came before this one has the lock, the store sees: the
         // document must still be the one that was opened.
         let _alone = stream_lock(&self.source)?;
-        let Replacement { splices, goal, times, cuts } = change;
+        let Replacement { splices, goal, times, cuts, left } = change;
         let claim = Claim {
             format: self.conversation.format,
             path: &self.document.real,
@@ -150,6 +151,7 @@ impl<'a> Work<'a> {
             before: &self.before,
             splices,
             goal,
+            left,
         };
         let proof = RefCell::new(claim);
         store.commit(Change {
@@ -209,4 +211,6 @@ pub struct Replacement<'a> {
     pub times: Times,
     /// What the journal keeps of each replaced literal, in the order of the splices.
     pub cuts: Vec<Cut>,
+    /// Targets that are left as they are, by response and copy.
+    pub left: &'a BTreeSet<(usize, Option<usize>)>,
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use unwedge::cap::limits::{Keep, Unit};
-use unwedge::text::cut::{self, Counted, Cut, Manner, Piece, cut_by};
+use unwedge::text::cut::{self, Counted, Cut, FullText, Manner, Piece, cut_by};
 use unwedge::text::literal::{Encoding, decode, measure};
 
 use crate::given::{allowance, is_unicode, keep, parts, store};
@@ -30,12 +30,13 @@ fn cut_stored(
         whole.replace(Some(text.to_vec()));
         Some(PATH.to_owned())
     };
-    let full_text: Option<&dyn Fn(&[u8]) -> Option<String>> = if spill { Some(&full_text) } else { None };
+    let full_text: Option<FullText<'_>> = if spill { Some(&full_text) } else { None };
     (cut_by(&parts, allowance, &Manner { keep, unit, full_text }).unwrap(), whole.into_inner())
 }
 
 fn after(stored: &[Option<Vec<u8>>], cut: &cut::Response) -> Vec<Option<Vec<u8>>> {
-    let new = |(old, cut): (&Option<Vec<u8>>, &Option<Cut>)| cut.as_ref().map(|cut| cut.literal.clone()).or(old.clone());
+    let new =
+        |(old, cut): (&Option<Vec<u8>>, &Option<Cut>)| cut.as_ref().map(|cut| cut.literal.clone()).or(old.clone());
     stored.iter().zip(&cut.parts).map(new).collect()
 }
 
@@ -385,7 +386,9 @@ fn shortened(old: &Value, new: &Value, left_out: &mut usize) {
             a.values().zip(b.values()).for_each(|(a, b)| shortened(a, b, left_out));
         }
         (Value::Array(a), Value::Array(b)) => {
-            let note = |v: &Value| v.as_str().filter(|s| s.starts_with('[') && s.contains(" elements kept; omitted ")).map(read_line);
+            let note = |v: &Value| {
+                v.as_str().filter(|s| s.starts_with('[') && s.contains(" elements kept; omitted ")).map(read_line)
+            };
             let Some(at) = b.iter().position(|v| note(v).is_some()).filter(|_| b.len() <= a.len()) else {
                 assert_eq!(a.len(), b.len());
                 return a.iter().zip(b).for_each(|(a, b)| shortened(a, b, left_out));

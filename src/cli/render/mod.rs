@@ -165,6 +165,8 @@ pub mod tests {
             delivered: None,
             still_over: false,
             cut: None,
+            unit: None,
+            full_text: None,
             hunks: Vec::new(),
         }
     }
