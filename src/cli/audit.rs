@@ -86,14 +86,6 @@ pub fn vault(backup_dir: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Where whole texts go.
-fn spill(dir: Option<&Path>) -> Result<Option<PathBuf>> {
-    if dir.is_some_and(|dir| dir.as_os_str().is_empty()) {
-        bail!("--spill is empty");
-    }
-    Ok(dir.map(Path::to_owned))
-}
-
 impl Job<'_> {
     fn run(&self, volume: Volume, console: &mut Console) -> Result<Exit> {
         let config = Config::new(&self.run.limits, env::config_file().as_deref())?;
@@ -109,7 +101,7 @@ impl Job<'_> {
             vault_named: self.backup_dir.is_some(),
             no_backup: self.no_backup,
             break_hardlinks: self.break_hardlinks,
-            spill: spill(self.run.spill.as_deref())?,
+            spill: self.run.spill.clone(),
             hunks: self.hunks(),
             stop: &stop,
         };

@@ -16,3 +16,4 @@ mod round;
 mod sandbox;
 mod spelling;
 mod trouble;
+mod units;

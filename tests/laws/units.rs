@@ -205,11 +205,10 @@ proptest! {
         prop_assert_eq!(&whole, &parts.iter().flatten().flat_map(|text| utf8(text)).collect::<Vec<u8>>());
         let Some(path) = &line.path else { return Ok(()) };
         prop_assert_eq!(path, PATH);
-        let (count, start): (u64, fn(&[u8], u64) -> usize) = match &*line.unit {
-            "lines" => (lines(&whole), line_start),
-            "bytes" => (whole.len() as u64, |_, n| usize::try_from(n).unwrap()),
-            other => panic!("{other}"),
-        };
+        let in_lines = line.unit == "lines";
+        prop_assert!(in_lines || line.unit == "bytes");
+        let count = if in_lines { lines(&whole) } else { whole.len() as u64 };
+        let start = |text: &[u8], n: u64| if in_lines { line_start(text, n) } else { usize::try_from(n).unwrap() };
         prop_assert_eq!(line.total, Some(count));
         let (from, to) = range(line.omitted.as_deref().unwrap());
         prop_assert_eq!(count - (to - from), line.kept);
@@ -369,12 +368,12 @@ fn json_value() -> impl Strategy<Value = Value> {
     let inner = leaf.prop_recursive(3, 60, 12, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
-            prop::collection::btree_map("[a-z;, ]{1,6}", inner, 0..6).prop_map(|map| Value::from_iter(map)),
+            prop::collection::btree_map("[a-z;, ]{1,6}", inner, 0..6).prop_map(Value::from_iter),
         ]
     });
     prop_oneof![
         prop::collection::vec(inner.clone(), 2..12).prop_map(Value::from),
-        prop::collection::btree_map("[a-z]{1,6}", inner, 1..8).prop_map(|map| Value::from_iter(map)),
+        prop::collection::btree_map("[a-z]{1,6}", inner, 1..8).prop_map(Value::from_iter),
     ]
 }
 
