@@ -13,7 +13,7 @@ use crate::diagnosis::{self, Diagnosis, Planned};
 use crate::error::Result;
 use crate::event::Note;
 use crate::format::{Broken, Depth, Format, Located, Locator, Part, Record, Response, Setting};
-use crate::text::cut::{self, Cut};
+use crate::text::cut::{self, Counted, Cut, FullText, Manner};
 use crate::text::literal::{Encoding, Prior};
 use crate::text::records::{Splitter, TooLong};
 
@@ -204,9 +204,24 @@ impl Assessment {
         read: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
         bad: &dyn Fn(String) -> crate::error::Error,
     ) -> Result<CutTarget> {
+        self.cut_naming(target, read, bad, None)
+    }
+
+    /// The same, and the response names the place where its whole text is or will be kept.
+    ///
+    /// # Errors
+    /// See [`Assessment::cut`].
+    pub fn cut_naming(
+        &self,
+        target: &Target,
+        read: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
+        bad: &dyn Fn(String) -> crate::error::Error,
+        full_text: Option<FullText<'_>>,
+    ) -> Result<CutTarget> {
         let response = self.located.responses.get(target.response);
         let tool = response.and_then(|r| r.tool.as_deref());
         let keep = self.limits.keep_of(tool, response.is_some_and(|r| r.is_error == Some(true)));
+        let manner = Manner { keep, unit: self.limits.unit(tool).value, full_text };
         let parts = self.parts(target);
         let mut literals = Vec::with_capacity(parts.len());
         for part in parts {
@@ -220,17 +235,17 @@ impl Assessment {
             None => cut::Part::Opaque,
         });
         let given: Vec<cut::Part<'_>> = given.collect();
-        let cuts = cut::cut(&given, target.held.limit, keep).map_err(|e| bad(e.to_string()))?;
+        let cuts = cut::cut_by(&given, target.held.limit, &manner).map_err(|e| bad(e.to_string()))?;
         let mut delivered = target.size;
         let mut out = Vec::new();
-        for (((index, part), literal), cut) in (0..).zip(parts).zip(literals).zip(cuts) {
+        for (((index, part), literal), cut) in (0..).zip(parts).zip(literals).zip(cuts.parts) {
             let (Part::Text { span, line, encoding, .. }, Some((old, _)), Some(cut)) = (part, literal, cut) else {
                 continue;
             };
             delivered = delivered.saturating_sub(cut.before).saturating_add(cut.after);
             out.push(CutPart { index, span: span.clone(), line: *line, encoding: *encoding, old, cut });
         }
-        Ok(CutTarget { parts: out, delivered })
+        Ok(CutTarget { parts: out, delivered, counted: cuts.counted, full_text: cuts.full_text })
     }
 }
 
@@ -241,6 +256,10 @@ pub struct CutTarget {
     pub parts: Vec<CutPart>,
     /// The decoded size afterwards.
     pub delivered: u64,
+    /// What it was cut in.
+    pub counted: Counted,
+    /// Where its whole text is, as far as that is known.
+    pub full_text: Option<String>,
 }
 
 /// One part, cut.

@@ -1,6 +1,6 @@
 //! One conversation: its lock, its copies in the right order, and what became of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha256};
 
 use crate::assess::{Assessment, CutPart, CutTarget, Target};
+use crate::cap::limits::Unit;
 use crate::error::{Error, Result};
 use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
 use crate::format::{self, Depth};
@@ -16,11 +17,14 @@ use crate::repair::{Hunks, Options};
 use crate::scan::{Conversation, Document};
 use crate::store::journal::Cut;
 use crate::store::look::Disk;
+use crate::store::spill::Spill;
 use crate::store::{AgentLock, Store, Times};
 use crate::tell;
+use crate::text::cut::FullText;
 use crate::text::literal;
 use crate::text::splice::{Splice, Splices};
 use crate::verify::Goal;
+use crate::whole::WholeText;
 use crate::work::{Closed, How, Replacement, Work};
 
 /// A document, read and planned, and closed again.
@@ -202,14 +206,14 @@ impl Repair<'_> {
     ) -> Vec<Event> {
         let mut report = self.report(document, &turn.draft);
         let broken = turn.draft.broken.clone();
-        let mut error = None;
+        let (mut error, mut unkept) = (None, Vec::new());
         if turn.draft.targets() > 0
             && let Some(store) = self.store
         {
             let result = match (refused.take(), barred.as_ref()) {
                 (Some(e), _) => Err(e),
                 (None, Some(why)) => Err(Error::Refused { path: document.shown.clone(), why: why.clone() }),
-                (None, None) => self.repair(store, document, turn, lock, &mut report),
+                (None, None) => self.repair(store, document, turn, lock, &mut report, &mut unkept),
             };
             if let Err(e) = result {
                 // Replaced, though perhaps not for good: everything else left the original alone.
@@ -227,7 +231,7 @@ impl Repair<'_> {
         }
         let broken =
             broken.into_iter().map(|(line, what)| Error::BrokenRecord { path: document.shown.clone(), line, what });
-        let troubles: Vec<Event> = broken.chain(error).map(Event::Trouble).collect();
+        let troubles: Vec<Event> = broken.chain(unkept).chain(error).map(Event::Trouble).collect();
         std::iter::once(Event::File(Box::new(report))).chain(troubles).collect()
     }
 
@@ -238,6 +242,7 @@ impl Repair<'_> {
         turn: Turn,
         lock: Option<&AgentLock>,
         report: &mut FileReport,
+        unkept: &mut Vec<Error>,
     ) -> Result<()> {
         let Turn { draft, time, number } = turn;
         let planned = draft.targets();
@@ -251,12 +256,28 @@ impl Repair<'_> {
         report.findings = tell::findings(&work.before);
         report.bytes = work.before.len;
         let mut pairs: Vec<(Splice, Cut, (u64, u64))> = Vec::new();
-        let mut notes = Vec::new();
+        let (mut left, mut notes) = (BTreeSet::new(), Vec::new());
         // Read in the order they stand in: of a packed document that is one pass.
         let mut turns: Vec<_> = (number..).zip(&work.before.targets).zip(&mut report.findings).collect();
         turns.sort_by_key(|((_, target), _)| work.before.start(target));
         for ((id, target), finding) in turns {
-            let done = work.before.cut(target, &mut |span| work.span(span), &|what| work.unproven(what))?;
+            let whole = self.whole(document, &work.before, target, finding);
+            let place = |text: &[u8]| whole.as_ref().and_then(|whole| whole.place(text));
+            let full_text: Option<FullText<'_>> = if whole.is_some() { Some(&place) } else { None };
+            let (mut read, bad) = (|span| work.span(span), |what| work.unproven(what));
+            let done = work.before.cut_naming(target, &mut read, &bad, full_text)?;
+            // First the whole text is safe, then the response is cut.
+            let kept = whole.as_ref().filter(|_| self.writes && !done.parts.is_empty()).map_or(Ok(()), WholeText::keep);
+            if let Err(e) = kept {
+                unkept.push(e);
+                left.insert((target.response, target.copy));
+                (finding.delivered, finding.still_over) = (Some(finding.size), true);
+                continue;
+            }
+            if !done.parts.is_empty() {
+                finding.unit = Some(done.counted.name());
+                finding.full_text = done.full_text.as_ref().map(PathBuf::from);
+            }
             finding.delivered = Some(done.delivered);
             let batch_over = finding.kind == Kind::Response && finding.batch.is_some_and(|b| b.still_over);
             finding.still_over = done.delivered > target.held.limit || batch_over;
@@ -294,7 +315,8 @@ impl Repair<'_> {
             return Ok(());
         }
         report.bytes_after = splices.new_len(work.before.len);
-        let change = Replacement { splices: &splices, whole: None, goal: Goal::WithinLimits, times: time, cuts };
+        let change =
+            Replacement { splices: &splices, whole: None, goal: Goal::WithinLimits, times: time, cuts, left: &left };
         let commit = work.commit(store, change, lock, self.options.min_idle)?;
         if self.writes {
             report.backup = commit.backup;
@@ -305,6 +327,15 @@ impl Repair<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Where the whole text of a response is looked for and kept; nowhere where nobody asked for more than the plain cut.
+    fn whole(&self, document: &Document, before: &Assessment, target: &Target, finding: &Finding) -> Option<WholeText> {
+        let tool = before.located.responses.get(target.response).and_then(|r| r.tool.as_deref());
+        let spill = self.options.spill.as_deref().map(Spill::new);
+        let asked = spill.is_some() || before.limits.unit(tool).value != Unit::Bytes;
+        let own = |id: &String| self.conversation.format.sidecars(&document.real, id);
+        asked.then(|| WholeText::new(finding.call_id.as_ref().map(own).unwrap_or_default(), spill))
     }
 
     /// Where the agent itself keeps the whole text of a cut, that is worth knowing.

@@ -203,6 +203,10 @@ pub struct Finding {
     pub still_over: bool,
     /// The cut's id, `RUN-N`, where one was written.
     pub cut: Option<String>,
+    /// What the cut was made in, where one was made or planned: `bytes`, `lines`, `json`, `diff`, `base64`.
+    pub unit: Option<&'static str>,
+    /// Where the whole text is, where a file of it was asked for or an earlier cut names one.
+    pub full_text: Option<PathBuf>,
     /// What the cut took away, by part, where text was asked for.
     pub hunks: Vec<Hunk>,
 }

@@ -18,4 +18,5 @@ pub mod tell;
 pub mod text;
 pub mod undo;
 pub mod verify;
+pub mod whole;
 pub mod work;

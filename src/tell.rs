@@ -61,6 +61,8 @@ pub fn findings(before: &Assessment) -> Vec<Finding> {
             delivered: None,
             still_over: false,
             cut: None,
+            unit: None,
+            full_text: None,
             hunks: Vec::new(),
         })
     };

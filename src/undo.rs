@@ -329,7 +329,7 @@ impl Undo<'_> {
         let goal = if as_left { Goal::Exactly(intent.old.sha256) } else { Goal::SameShape };
         let commit = work.commit(
             self.store,
-            Replacement { splices: &splices, whole, goal, times: time, cuts },
+            Replacement { splices: &splices, whole, goal, times: time, cuts, left: &BTreeSet::new() },
             lock,
             self.options.min_idle,
         )?;

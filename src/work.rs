@@ -3,6 +3,7 @@
 //! Repair and undo differ in what they replace and in what they claim of the result, not in how it is done.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -170,7 +171,7 @@ impl<'a> Work<'a> {
         // Two runs on one stream exclude each other. That nothing came before this one has the lock, the store sees: the
         // document must still be the one that was opened.
         let _alone = stream_lock(&self.source)?;
-        let Replacement { splices, whole, goal, times, cuts } = change;
+        let Replacement { splices, whole, goal, times, cuts, left } = change;
         let claim = Claim {
             format: self.conversation.format,
             path: &self.document.real,
@@ -180,6 +181,7 @@ impl<'a> Work<'a> {
             before: &self.before,
             splices,
             goal,
+            left,
         };
         let proof = RefCell::new(claim);
         store.commit(Change {
@@ -278,4 +280,6 @@ pub struct Replacement<'a> {
     pub times: Times,
     /// What the journal keeps of each replaced literal, in the order of the splices.
     pub cuts: Vec<Cut>,
+    /// Targets that are left as they are, by response and copy.
+    pub left: &'a BTreeSet<(usize, Option<usize>)>,
 }

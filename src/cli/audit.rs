@@ -109,6 +109,7 @@ impl Job<'_> {
             vault_named: self.backup_dir.is_some(),
             no_backup: self.no_backup,
             break_hardlinks: self.break_hardlinks,
+            spill: self.run.spill.clone(),
             hunks: self.hunks(),
             stop: &stop,
         };

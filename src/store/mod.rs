@@ -27,6 +27,7 @@ pub mod reading;
 pub mod recover;
 pub mod replace;
 mod runs;
+pub mod spill;
 mod swap;
 #[cfg(unix)]
 mod sys;

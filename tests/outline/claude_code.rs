@@ -71,7 +71,7 @@ fn many_middling_results_and_prompt_is_too_long() {
     let outline = session.read();
     // 12 × ("Bash" + "command" + "ls" + "n" + "12"); 12 × 196.
     assert_eq!(outline.weight, weight(12 * 16, 14, 0, 0, 0));
-    assert_eq!(outline.responses, Load { bytes: 2352, images: 0, cut: 0 });
+    assert_eq!(outline.responses, Load { bytes: 2352, images: 0 });
     assert_eq!(outline.turns, [0]);
     let error = outline.stored_error.unwrap();
     assert_eq!((error.record, error.line, &*error.text), (25, 26, "Prompt is too long"));

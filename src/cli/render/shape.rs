@@ -253,6 +253,12 @@ struct FindingJson {
     delivered: Option<u64>,
     still_over: bool,
     cut: Option<String>,
+    /// Where a cut was made or planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    /// Where the whole text is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_text: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -291,6 +297,8 @@ impl FindingJson {
             delivered: finding.delivered,
             still_over: finding.still_over,
             cut: finding.cut.clone(),
+            unit: finding.unit,
+            full_text: finding.full_text.as_deref().map(text),
         }
     }
 }

@@ -138,6 +138,9 @@ fn line(file: &FileReport, finding: &Finding, styles: Styles) -> String {
     if is_cut(file, finding) {
         let _ = write!(line, " → {after}");
     }
+    if let Some(path) = finding.full_text.as_ref().filter(|_| delivered.is_some()) {
+        let _ = write!(line, "; full text: {}", Shown::path(path));
+    }
     if delivered.is_some() && finding.still_over {
         line.push_str(", still over");
     } else if delivered.is_some() && finding.batch.is_some_and(|batch| batch.still_over) {
