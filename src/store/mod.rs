@@ -15,6 +15,7 @@ use crate::verify::{Verified, Written};
 
 pub mod file;
 mod files;
+mod frames;
 pub mod journal;
 mod late;
 pub mod lease;
@@ -37,10 +38,10 @@ mod wire;
 
 pub use file::{Source, Stamp};
 pub use files::{Dry, FileStore, Finish, Options};
+pub use frames::{Contents, Unpacked};
 pub use late::Replaced;
 pub use lock::AgentLock;
 pub use object::Hold;
-pub use packed::{Contents, Unpacked};
 pub use replace::Times;
 
 use journal::Cut;
