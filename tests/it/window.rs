@@ -39,11 +39,15 @@ impl Session {
         let n = self.results;
         self.results += 1;
         let counted = self.counts.map(|c| 20_000 + self.bytes * c / 1000).unwrap_or_default();
-        let usage = json!({ "input_tokens": 1, "cache_read_input_tokens": counted.saturating_sub(1), "output_tokens": 9 });
+        let usage =
+            json!({ "input_tokens": 1, "cache_read_input_tokens": counted.saturating_sub(1), "output_tokens": 9 });
         let input = json!({ "q": "x" });
         self.bytes += tool.len() + 2;
-        self.line("assistant", &json!({ "id": format!("m{n}"), "role": "assistant", "model": "claude-opus-4-5-20251101", "usage": usage,
-            "content": [{ "type": "tool_use", "id": format!("t{n}"), "name": tool, "input": input }] }));
+        self.line(
+            "assistant",
+            &json!({ "id": format!("m{n}"), "role": "assistant", "model": "claude-opus-4-5-20251101", "usage": usage,
+            "content": [{ "type": "tool_use", "id": format!("t{n}"), "name": tool, "input": input }] }),
+        );
         self.bytes += text.len();
         self.line("user", &json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": format!("t{n}"), "content": text, "is_error": failed }] }));
         self
@@ -107,7 +111,10 @@ fn a_conversation_that_no_limit_frees_is_wedged_and_a_window_frees_it() {
     let bytes = session.bytes as u64;
     assert_eq!(said_first["tokens"].as_u64().unwrap(), (bytes * 3).div_ceil(8));
     let text = sandbox.expect(1, &["check", NAME]).stdout;
-    assert!(text.contains("wedged: it ends in \"Prompt is too long\"; nothing is over a limit; `fix --window 200k`"), "{text}");
+    assert!(
+        text.contains("wedged: it ends in \"Prompt is too long\"; nothing is over a limit; `fix --window 200k`"),
+        "{text}"
+    );
 
     // Without a window a fix has nothing to cut, and says so.
     fix(&sandbox, 1, &[]);
