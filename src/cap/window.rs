@@ -115,8 +115,9 @@ impl Estimate {
         let text = i128::from(tokens) - i128::from(images) * i128::from(IMAGE_TOKENS);
         let bytes = match self {
             Estimate::Calibrated { base, tokens, bytes: each } => {
-                let more = text - 1 - i128::from(base.text());
-                i128::from(base.bytes) + (more * i128::from(*each)).div_euclid(i128::from(*tokens).max(1))
+                // The last byte before the next token: rounded up, less one.
+                let more = (text - i128::from(base.text())) * i128::from(*each);
+                i128::from(base.bytes) - (-more).div_euclid(i128::from(*tokens).max(1)) - 1
             }
             Estimate::Inflated => (text * 8).div_euclid(3),
         };

@@ -75,6 +75,11 @@ fn middling(counts: Option<usize>) -> Session {
     })
 }
 
+/// One that the provider counted 240,000 tokens for.
+pub fn wedged_session() -> String {
+    middling(Some(270)).wedged().text()
+}
+
 fn put(session: &Session) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.put(NAME, session.text());
