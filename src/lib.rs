@@ -4,6 +4,7 @@ pub mod around;
 pub mod assess;
 pub mod cap;
 pub mod conversation;
+pub mod edits;
 pub mod error;
 pub mod event;
 pub mod format;

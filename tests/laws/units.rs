@@ -35,7 +35,8 @@ fn cut_stored(
 }
 
 fn after(stored: &[Option<Vec<u8>>], cut: &cut::Response) -> Vec<Option<Vec<u8>>> {
-    let new = |(old, cut): (&Option<Vec<u8>>, &Option<Cut>)| cut.as_ref().map(|cut| cut.literal.clone()).or(old.clone());
+    let new =
+        |(old, cut): (&Option<Vec<u8>>, &Option<Cut>)| cut.as_ref().map(|cut| cut.literal.clone()).or(old.clone());
     stored.iter().zip(&cut.parts).map(new).collect()
 }
 
@@ -385,7 +386,9 @@ fn shortened(old: &Value, new: &Value, left_out: &mut usize) {
             a.values().zip(b.values()).for_each(|(a, b)| shortened(a, b, left_out));
         }
         (Value::Array(a), Value::Array(b)) => {
-            let note = |v: &Value| v.as_str().filter(|s| s.starts_with('[') && s.contains(" elements kept; omitted ")).map(read_line);
+            let note = |v: &Value| {
+                v.as_str().filter(|s| s.starts_with('[') && s.contains(" elements kept; omitted ")).map(read_line)
+            };
             let Some(at) = b.iter().position(|v| note(v).is_some()).filter(|_| b.len() <= a.len()) else {
                 assert_eq!(a.len(), b.len());
                 return a.iter().zip(b).for_each(|(a, b)| shortened(a, b, left_out));

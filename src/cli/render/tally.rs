@@ -37,6 +37,8 @@ pub struct Tally {
     pub cut_documents: u64,
     /// Findings that are over their limit, or in a batch over its ceiling, even after the cut.
     pub still_over: u64,
+    /// What was edited beside responses, or in a dry run would be.
+    pub edits: u64,
     /// Cuts by tool. The tool that is not known has no name.
     pub tools: BTreeMap<Option<String>, u64>,
     /// Whether something was written.
@@ -109,13 +111,15 @@ impl Tally {
         }
         self.cut_documents += u64::from(self.cut != before);
         self.still_over += file.findings.iter().filter(|f| f.delivered.is_some() && stays(f)).count() as u64;
-        self.written |= file.findings.iter().any(|f| f.cut.is_some());
+        self.edits += file.edits.len() as u64;
+        let cuts = file.findings.iter().map(|f| &f.cut).chain(file.edits.iter().map(|e| &e.cut));
+        self.written |= cuts.flatten().next().is_some();
     }
 
     /// The status these sums come to.
     pub fn exit(&self, task: Task) -> Exit {
         let remain = match task {
-            Task::Check | Task::DryRun => self.findings > 0,
+            Task::Check | Task::DryRun => self.findings > 0 || self.edits > 0,
             Task::Fix => self.still_over > 0,
         };
         [(remain, Exit::Findings), (self.errors > 0, Exit::Trouble), (self.interrupted, Exit::Interrupted)]
