@@ -208,3 +208,114 @@ fn records(relics: &[Relic]) -> impl Iterator<Item = &[Relic]> {
 fn number(literal: &[u8]) -> Option<u64> {
     std::str::from_utf8(literal).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::path::Path;
+
+    use super::*;
+    use crate::assess::Reading;
+    use crate::cap::limits::Limits;
+    use crate::error::Error;
+    use crate::format::{Depth, pi::Pi};
+    use crate::text::splice::Splices;
+    use crate::verify::{Claim, Goal, Written, prove};
+
+    const SESSION: &str = concat!(
+        r#"{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"/"}"#,
+        "\n",
+        r#"{"type":"message","id":"1","parentId":null,"message":{"role":"assistant","content":[],"usage":{"input":3,"cacheRead":10,"cacheWrite":4,"output":1,"totalTokens":18},"stopReason":"stop"}}"#,
+        "\n",
+        r#"{"type":"message","id":"2","parentId":"1","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}"#,
+        "\n",
+        r#"{"type":"message","id":"3","parentId":"2","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"413 x"}}"#,
+        "\n"
+    );
+
+    struct Bytes<'a>(&'a [u8]);
+
+    impl Read for Bytes<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    impl Written for Bytes<'_> {
+        fn stored(&self) -> Option<([u8; 32], u64)> {
+            None
+        }
+    }
+
+    fn read() -> Assessment {
+        let mut reading = Reading::new(&Pi, Path::new("s.jsonl"), Depth::Limits, []);
+        reading.push(SESSION.as_bytes()).unwrap();
+        reading.finish(&Limits::default(), false)
+    }
+
+    fn planned(unwedge: Unwedge, bytes: &[u64]) -> Vec<Planned> {
+        let gone: Vec<Gone> = bytes.iter().map(|bytes| Gone { record: 0, bytes: *bytes }).collect();
+        let mut read_old = |span: Range<u64>| Ok(SESSION.as_bytes()[span.start as usize..span.end as usize].to_vec());
+        plan(&read(), unwedge, &gone, &mut read_old).unwrap()
+    }
+
+    fn proven(splices: Vec<Splice>) -> Result<()> {
+        let before = read();
+        let splices = Splices::new(splices).unwrap();
+        let mut new = Vec::new();
+        splices.apply(&mut SESSION.as_bytes(), &mut new).unwrap();
+        let claim = Claim {
+            format: &Pi,
+            path: Path::new("s.jsonl"),
+            asides: &[],
+            limits: &Limits::default(),
+            live_only: false,
+            before: &before,
+            splices: &splices,
+            goal: Goal::Unwedged,
+        };
+        prove(&claim, &mut SESSION.as_bytes(), &mut Bytes(&new), &mut |_| Ok(Vec::new())).map(|_| ())
+    }
+
+    #[test]
+    fn the_prompt_loses_what_the_total_loses() {
+        for (bytes, new, tokens) in [
+            (&[24][..], &["4", "12"][..], (18, 12)),
+            (&[43], &["0", "8"], (18, 8)),
+            (&[20, 24], &["0", "3", "7"], (18, 7)),
+            (&[u64::MAX, 9], &["0", "0", "0", "1"], (18, 1)),
+            (&[3], &[], (0, 0)),
+        ] {
+            let usage: Vec<Planned> =
+                planned(Unwedge::Always, bytes).into_iter().filter(|edit| edit.kind == EditKind::Usage).collect();
+            let values: Vec<&[u8]> = usage.iter().flat_map(|edit| &edit.values).map(|v| &*v.new).collect();
+            assert_eq!(usage.first().and_then(|u| u.tokens).unwrap_or_default(), tokens, "{bytes:?}");
+            assert_eq!(values, new.iter().map(|new| new.as_bytes()).collect::<Vec<_>>(), "{bytes:?}");
+            assert!(usage.iter().flat_map(|e| &e.values).all(|v| v.new.len() as u64 <= v.span.end - v.span.start));
+        }
+    }
+
+    #[test]
+    fn when_what_goes() {
+        let kinds = |unwedge, bytes: &[u64]| planned(unwedge, bytes).iter().map(|e| e.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(Unwedge::Never, &[40]), []);
+        assert_eq!(kinds(Unwedge::Auto, &[]), []);
+        assert_eq!(kinds(Unwedge::Auto, &[40]), [EditKind::Usage, EditKind::Error, EditKind::Error]);
+        assert_eq!(kinds(Unwedge::Always, &[]), [EditKind::Error, EditKind::Error]);
+        let before = read();
+        assert_eq!([Unwedge::Never, Unwedge::Auto, Unwedge::Always].map(|u| count(&before, u)), [0, 0, 3]);
+    }
+
+    #[test]
+    fn an_error_that_is_left_is_not_proven() {
+        let splices: Vec<Splice> =
+            planned(Unwedge::Always, &[]).iter().flat_map(|edit| &edit.values).map(Value::splice).collect();
+        assert_eq!(splices.len(), 2);
+        proven(splices.clone()).unwrap();
+        for left in 0..2 {
+            let mut some = splices.clone();
+            some.remove(left);
+            assert!(matches!(proven(some), Err(Error::Unproven { .. })), "error {left} is left");
+        }
+    }
+}

@@ -148,6 +148,7 @@ pub trait Format: Sync {
         true
     }
     /// Whether its streams store what wedges a conversation again although its responses were cut: [`Located::relics`].
+    /// pi alone does. Codex's index of offsets stays right where lines keep their length, and Claude Code keeps nothing of the kind.
     fn keeps_relics(&self) -> bool {
         false
     }

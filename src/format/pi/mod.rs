@@ -52,7 +52,7 @@ impl Format for Pi {
             agent: "pi",
             places: "`~/.pi/agent/sessions/--<cwd>--/*.jsonl`",
             reads: "sessions with headers of version 1 to 3",
-            writes: "results, `context_edit` replacements of results, and copies in `details`; with `--unwedge` stored errors and counts of tokens; the modification time stays",
+            writes: "results, `context_edit` replacements of results, and copies in `details`; where a session is wedged also its stored errors and last count of tokens; the modification time stays",
         }
     }
 
