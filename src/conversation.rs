@@ -1,6 +1,6 @@
 //! One conversation: its lock, its copies in the right order, and what became of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -8,21 +8,25 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha256};
 
 use crate::assess::{Assessment, CutPart, CutTarget, Target};
+use crate::cap::limits::Unit;
 use crate::edits::{self, Unwedge};
 use crate::error::{Error, Result};
 use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
-use crate::format;
+use crate::format::{self, Depth};
 use crate::hunk::hunks;
 use crate::repair::{Hunks, Options};
 use crate::scan::{Conversation, Document};
 use crate::store::journal::Cut;
 use crate::store::look::Disk;
+use crate::store::spill::Spill;
 use crate::store::{AgentLock, Store, Times};
 use crate::tell;
+use crate::text::cut::FullText;
 use crate::text::literal;
 use crate::text::splice::{Splice, Splices};
 use crate::verify::Goal;
-use crate::work::{Closed, Replacement, Work};
+use crate::whole::WholeText;
+use crate::work::{Closed, How, Replacement, Work};
 
 /// A document, read and planned, and closed again.
 pub struct Draft {
@@ -50,7 +54,11 @@ pub fn read_document(conversation: &Conversation, document: &Document, options: 
     let limits = (options.limits)(&document.real)?;
     let relics = options.unwedge == Unwedge::Always && conversation.format.keeps_relics();
     let thorough = options.thorough || document.named || relics;
-    let work = Work::read_or_skim(conversation, document, limits, options.live_only, thorough, options.max_record)?;
+    // What is read whole anyway is weighed as well.
+    let whole = thorough || limits.window().is_some() || conversation.format.framing() == format::Framing::Document;
+    let depth = if whole { Depth::Outline } else { Depth::Limits };
+    let how = How { live_only: options.live_only, longest: options.max_record, depth };
+    let work = Work::read_or_skim(conversation, document, limits, how, whole)?;
     let mut broken = Vec::new();
     for b in work.before.broken() {
         broken.push((work.source.position(b.at)?.0, b.what.clone()));
@@ -203,14 +211,14 @@ impl Repair<'_> {
     ) -> Vec<Event> {
         let mut report = self.report(document, &turn.draft);
         let broken = turn.draft.broken.clone();
-        let mut error = None;
+        let (mut error, mut unkept) = (None, Vec::new());
         if turn.draft.changes() > 0
             && let Some(store) = self.store
         {
             let result = match (refused.take(), barred.as_ref()) {
                 (Some(e), _) => Err(e),
                 (None, Some(why)) => Err(Error::Refused { path: document.shown.clone(), why: why.clone() }),
-                (None, None) => self.repair(store, document, turn, lock, &mut report),
+                (None, None) => self.repair(store, document, turn, lock, &mut report, &mut unkept),
             };
             if let Err(e) = result {
                 // Replaced, though perhaps not for good: everything else left the original alone.
@@ -228,7 +236,7 @@ impl Repair<'_> {
         }
         let broken =
             broken.into_iter().map(|(line, what)| Error::BrokenRecord { path: document.shown.clone(), line, what });
-        let troubles: Vec<Event> = broken.chain(error).map(Event::Trouble).collect();
+        let troubles: Vec<Event> = broken.chain(unkept).chain(error).map(Event::Trouble).collect();
         std::iter::once(Event::File(Box::new(report))).chain(troubles).collect()
     }
 
@@ -239,11 +247,13 @@ impl Repair<'_> {
         turn: Turn,
         lock: Option<&AgentLock>,
         report: &mut FileReport,
+        unkept: &mut Vec<Error>,
     ) -> Result<()> {
         let Turn { draft, time, number } = turn;
         let planned = (draft.closed.before.targets.len(), draft.edits);
-        let Options { live_only, max_record, unwedge, .. } = *self.options;
-        let work = Work::reopen(self.conversation, document, draft.closed, live_only, max_record)?;
+        let Options { live_only, max_record: longest, unwedge, .. } = *self.options;
+        let how = How { live_only, longest, depth: Depth::Limits };
+        let work = Work::reopen(self.conversation, document, draft.closed, how)?;
         // What came in between may have changed the plan. Cuts are numbered by now, so that one is for the next run.
         if (work.before.targets.len(), edits::count(&work.before, unwedge)) != planned {
             return Err(Error::Changed { path: document.shown.clone(), what: "changed" });
@@ -251,13 +261,29 @@ impl Repair<'_> {
         report.findings = tell::findings(&work.before);
         report.bytes = work.before.len;
         let mut pairs: Vec<(Splice, Cut, (u64, u64))> = Vec::new();
-        let mut notes = Vec::new();
+        let (mut left, mut notes) = (BTreeSet::new(), Vec::new());
         let mut gone = Vec::new();
         // Read in the order they stand in: of a packed document that is one pass.
         let mut turns: Vec<_> = (number..).zip(&work.before.targets).zip(&mut report.findings).collect();
         turns.sort_by_key(|((_, target), _)| work.before.start(target));
         for ((id, target), finding) in turns {
-            let done = work.before.cut(target, &mut |span| work.span(span), &|what| work.unproven(what))?;
+            let whole = self.whole(document, &work.before, target, finding);
+            let place = |text: &[u8]| whole.as_ref().and_then(|whole| whole.place(text));
+            let full_text: Option<FullText<'_>> = if whole.is_some() { Some(&place) } else { None };
+            let (mut read, bad) = (|span| work.span(span), |what| work.unproven(what));
+            let done = work.before.cut_naming(target, &mut read, &bad, full_text)?;
+            // First the whole text is safe, then the response is cut.
+            let kept = whole.as_ref().filter(|_| self.writes && !done.parts.is_empty()).map_or(Ok(()), WholeText::keep);
+            if let Err(e) = kept {
+                unkept.push(e);
+                left.insert((target.response, target.copy));
+                (finding.delivered, finding.still_over) = (Some(finding.size), true);
+                continue;
+            }
+            if !done.parts.is_empty() {
+                finding.unit = Some(done.counted.name());
+                finding.full_text = done.full_text.as_ref().map(PathBuf::from);
+            }
             finding.delivered = Some(done.delivered);
             let batch_over = finding.kind == Kind::Response && finding.batch.is_some_and(|b| b.still_over);
             finding.still_over = done.delivered > target.held.limit || batch_over;
@@ -305,7 +331,7 @@ impl Repair<'_> {
             return Ok(());
         }
         report.bytes_after = splices.new_len(work.before.len);
-        let change = Replacement { splices: &splices, whole: None, goal, times: time, cuts };
+        let change = Replacement { splices: &splices, whole: None, goal, times: time, cuts, left: &left };
         let commit = work.commit(store, change, lock, self.options.min_idle)?;
         edits::tell(edits, &work.before, report);
         if self.writes {
@@ -320,6 +346,15 @@ impl Repair<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Where the whole text of a response is looked for and kept; nowhere where nobody asked for more than the plain cut.
+    fn whole(&self, document: &Document, before: &Assessment, target: &Target, finding: &Finding) -> Option<WholeText> {
+        let tool = before.located.responses.get(target.response).and_then(|r| r.tool.as_deref());
+        let spill = self.options.spill.as_deref().map(Spill::new);
+        let asked = spill.is_some() || before.limits.unit(tool).value != Unit::Bytes;
+        let own = |id: &String| self.conversation.format.sidecars(&document.real, id);
+        asked.then(|| WholeText::new(finding.call_id.as_ref().map(own).unwrap_or_default(), spill))
     }
 
     /// Where the agent itself keeps the whole text of a cut, that is worth knowing.
@@ -350,6 +385,7 @@ impl Repair<'_> {
             notes: before.notes.clone(),
             sums: tell::sums(before),
             skimmed: before.skimmed,
+            diagnosis: before.diagnosis.clone(),
             ..self.failed(document)
         }
     }
@@ -369,6 +405,7 @@ impl Repair<'_> {
             notes: Vec::new(),
             sums: Sums::default(),
             skimmed: false,
+            diagnosis: None,
         }
     }
 }

@@ -273,6 +273,7 @@ mod tests {
             before: &before,
             splices: &splices,
             goal: Goal::Unwedged,
+            left: &Default::default(),
         };
         prove(&claim, &mut SESSION.as_bytes(), &mut Bytes(&new), &mut |_| Ok(Vec::new())).map(|_| ())
     }

@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+pub use crate::cap::plan::Rule;
+use crate::diagnosis::Diagnosis;
 use crate::error::Error;
 pub use crate::store::journal::EditKind;
 
@@ -74,6 +76,8 @@ pub struct FileReport {
     pub sums: Sums,
     /// Whether it was not read through, because little of it showed that nothing is over a limit.
     pub skimmed: bool,
+    /// Whether the conversation will run again, where that was looked at.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// What became of a document.
@@ -129,26 +133,6 @@ pub struct Sums {
     pub copies: u64,
     /// Stored bytes of images and other uncuttable parts.
     pub opaque_stored: u64,
-}
-
-/// Why something is a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// The response is over its `size_threshold`.
-    Threshold,
-    /// The response is within its threshold; its batch is over the ceiling.
-    Batch,
-}
-
-impl Rule {
-    /// The name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Rule::Threshold => "threshold",
-            Rule::Batch => "batch",
-        }
-    }
 }
 
 /// What kind of text a finding is about.
@@ -222,6 +206,10 @@ pub struct Finding {
     pub still_over: bool,
     /// The cut's id, `RUN-N`, where one was written.
     pub cut: Option<String>,
+    /// What the cut was made in, where one was made or planned: `bytes`, `lines`, `json`, `diff`, `base64`.
+    pub unit: Option<&'static str>,
+    /// Where the whole text is, where a file of it was asked for or an earlier cut names one.
+    pub full_text: Option<PathBuf>,
     /// What the cut took away, by part, where text was asked for.
     pub hunks: Vec<Hunk>,
 }

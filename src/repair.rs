@@ -19,6 +19,7 @@ use crate::pool;
 use crate::scan::{self, Request};
 use crate::store::journal::{Journal, Kind};
 use crate::store::recover::recover;
+use crate::store::spill::Spill;
 use crate::store::vault::Vault;
 use crate::store::{self, Dry, FileStore, Store};
 
@@ -70,6 +71,8 @@ pub struct Options<'a> {
     pub no_backup: bool,
     /// Repair a file that has other hard links; they keep the old content.
     pub break_hardlinks: bool,
+    /// Keep the whole text of each cut response here, and name it in the response.
+    pub spill: Option<PathBuf>,
     /// Text of the cuts in events.
     pub hunks: Hunks,
     /// Set by a signal handler: finish the document at hand, begin no other.
@@ -94,8 +97,12 @@ pub struct Outcome {
 pub fn run(task: Task, request: &Request, options: &Options<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let request = Request { skip: Some(options.vault.clone()), ..request.clone() };
     let found = scan::scan(&request, &options.places, options.limits)?;
-    if task != Task::Check {
-        refuse_inside(options, &found.walked)?;
+    if task != Task::Check && options.vault_named {
+        refuse_inside(&options.vault, &found.walked, "backup directory", "--backup-dir")?;
+    }
+    if let Some(dir) = &options.spill {
+        refuse_inside(dir, &found.walked, "spill directory", "--spill")?;
+        Spill::new(dir).check()?;
     }
     let documents = found.conversations.iter().map(|c| c.documents.len() as u64).sum();
     observer.event(Event::Found { documents, passed_over: found.passed_over, too_small: found.too_small });
@@ -194,26 +201,21 @@ pub(crate) fn close_store(files: &FileStore, observer: &mut dyn Observer) -> Opt
     files.journal().run()
 }
 
-/// Backups inside the tree would be scanned, committed and copied with it.
-fn refuse_inside(options: &Options<'_>, walked: &[PathBuf]) -> Result<()> {
-    if !options.vault_named {
-        return Ok(());
-    }
-    let absolute = std::path::absolute(&options.vault).unwrap_or_else(|_| options.vault.clone());
+/// What is kept inside the tree would be scanned, committed and copied with it.
+fn refuse_inside(dir: &Path, walked: &[PathBuf], what: &str, flag: &str) -> Result<()> {
+    let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     // The directory need not be there yet: what is there of it decides where it will lie.
-    let real = absolute.ancestors().find_map(|dir| {
-        let real = std::fs::canonicalize(dir).ok()?;
-        Some(real.join(absolute.strip_prefix(dir).ok()?))
+    let real = absolute.ancestors().find_map(|there| {
+        let real = std::fs::canonicalize(there).ok()?;
+        Some(real.join(absolute.strip_prefix(there).ok()?))
     });
     let real = real.unwrap_or(absolute);
     match walked.iter().find(|root| real.starts_with(root)) {
         None => Ok(()),
         Some(root) => {
-            let why = format!(
-                "the backup directory lies inside the scanned tree {}; name another one with --backup-dir",
-                root.display()
-            );
-            Err(Error::Refused { path: options.vault.clone(), why })
+            let why =
+                format!("the {what} lies inside the scanned tree {}; name another one with {flag}", root.display());
+            Err(Error::Refused { path: dir.to_owned(), why })
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::cap::limits::Limits;
 use crate::conversation::{self, compared_time, times};
 use crate::error::{Error, Result};
 use crate::event::{Event, Observer};
-use crate::format;
+use crate::format::{self, Depth};
 use crate::repair::{Options, clean_up, close_store, open_store};
 use crate::scan::{Conversation, Document};
 use crate::store::file::full_path;
@@ -26,7 +26,7 @@ use crate::store::{AgentLock, Dry, FileStore, Store, Times};
 use crate::text::literal;
 use crate::text::splice::{Splice, Splices};
 use crate::verify::Goal;
-use crate::work::{Replacement, Work};
+use crate::work::{How, Replacement, Work};
 
 use parts::{Backup, Place, Places, edits};
 use which::{find, real, standing};
@@ -282,7 +282,8 @@ impl Undo<'_> {
             return Err(Error::Refused { path: document.real.clone(), why });
         }
         // What is put back is over limits by intention, so none are in force.
-        let work = Work::read(conversation, document, Limits::default(), false, self.options.max_record)?;
+        let how = How { live_only: false, longest: self.options.max_record, depth: Depth::Limits };
+        let work = Work::read(conversation, document, Limits::default(), how)?;
         let now = work.source.sha256()?;
         let undone = |state, backup| Ok(UndoneDocument { path: document.real.clone(), state, backup });
         let wanted: Vec<&Cut> = intent.cuts.iter().filter(|c| self.only.is_none_or(|n| n == c.id)).collect();
@@ -341,7 +342,7 @@ impl Undo<'_> {
         let goal = if as_left { Goal::Exactly(intent.old.sha256) } else { Goal::SameShape };
         let commit = work.commit(
             self.store,
-            Replacement { splices: &splices, whole, goal, times: time, cuts },
+            Replacement { splices: &splices, whole, goal, times: time, cuts, left: &BTreeSet::new() },
             lock,
             self.options.min_idle,
         )?;

@@ -32,6 +32,18 @@ Files:
     [tools.shell]
     size_threshold = \"1MB\"
     keep = \"both\"
+    unit = \"lines\"
+
+Units:
+  bytes    characters, as many as fit (the default)
+  lines    whole lines
+  json     JSON that stays JSON: every key stays, the largest strings and the longest arrays become shorter
+  diff     whole file sections of a diff
+  auto     what suits the text; a long base64 blob is replaced by its media type, size and hash
+  What does not fit in its unit is cut in lines, or else in bytes. Next to the marker a second line says what there is:
+    [1200 of 8000 lines kept; omitted 1201-8000; full text: /spill/0b5c….txt]
+  With --spill DIR the whole text of every cut response is kept in DIR before it is cut, and the second line names that file,
+  so that the agent can read on. Where the agent keeps the very same text itself, its file is named and nothing is written.
 
 Sizes:
   A number of bytes, or a number with B, K, KB, KiB, M, MB, MiB, G, GB or GiB,
@@ -87,7 +99,9 @@ Exit status:
 Examples:
   unwedge fix -n --diff full .     see every line that would go
   unwedge fix --all                repair everything
-  unwedge fix --keep both --tool shell=32KB events.json";
+  unwedge fix --keep both --tool shell=32KB events.json
+  unwedge fix --unit auto --spill ~/.local/share/agent-texts --all
+                                   cut in natural units, keep whole texts at hand";
 
 pub const UNDO_ABOUT: &str = "\
 Put back what a run cut.

@@ -51,6 +51,7 @@ pub fn undo(undo: &Undo, volume: Volume, console: &mut Console) -> Result<Exit> 
         vault_named: undo.backup_dir.is_some(),
         no_backup: false,
         break_hardlinks: undo.break_hardlinks,
+        spill: None,
         hunks: Hunks::None,
         stop: &stop,
     };

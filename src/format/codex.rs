@@ -111,6 +111,10 @@ impl Format for Codex {
         !looks_whole(record) || WORDS.iter().any(|word| memmem::find(record, word.as_bytes()).is_some())
     }
 
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"type\":\"error\"", b"\"type\":\"stream_error\""]
+    }
+
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {
         let home = places.home.iter().map(|home| home.join(".codex"));
         home.flat_map(|home| ["sessions", "archived_sessions"].map(|dir| home.join(dir)))

@@ -156,6 +156,11 @@ pub trait Format: Sync {
     fn seams(&self) -> Option<&dyn Seams> {
         None
     }
+    /// Bytes that a record holds in which the agent stores that a request failed. None: it stores no such thing, or only where
+    /// it is read whole anyway.
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[]
+    }
     /// Whether walking leaves this directory out.
     fn prunes(&self, _dir: &Path) -> bool {
         false

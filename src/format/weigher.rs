@@ -175,7 +175,7 @@ impl Weigher {
         outline.turns = turns.map(|(_, record)| *record).collect();
         outline.turns.sort_unstable();
         outline.turns.dedup();
-        outline.usage = self.usage(sent, live);
+        (outline.usage, outline.first_usage) = self.usage(sent, live);
         let answered = self.answers.iter().filter_map(|unit| (sent.place)(*unit)).max();
         let stands = |unit: u64| {
             let place = (sent.place)(unit)?;
@@ -186,39 +186,62 @@ impl Weigher {
         outline
     }
 
+    /// The figures of the last request that can be held against what is live, and of the first.
     fn usage<'a, I: Iterator<Item = (u64, &'a Response)>>(
         &self,
         sent: &Sent<'_>,
         live: impl Fn() -> I,
+    ) -> (Option<Usage>, Option<Usage>) {
+        let placed = || self.requests.iter().filter_map(|r| Some(((sent.place)(r.unit)?, r)));
+        let requests = || placed().filter(|(place, _)| sent.requests.contains(place));
+        let (last, first) = (requests().max_by_key(|(place, _)| *place), requests().min_by_key(|(place, _)| *place));
+        let first = first.filter(|(place, _)| last.is_some_and(|(last, _)| *place < last));
+        let figures = |(at, request)| self.figures(at, request, sent, live());
+        (last.and_then(figures), first.and_then(figures))
+    }
+
+    fn figures<'a>(
+        &self,
+        at: u64,
+        request: &Request,
+        sent: &Sent<'_>,
+        live: impl Iterator<Item = (u64, &'a Response)>,
     ) -> Option<Usage> {
-        let requests = self.requests.iter().filter_map(|r| Some(((sent.place)(r.unit)?, r)));
-        let (at, request) =
-            requests.filter(|(place, _)| sent.requests.contains(place)).max_by_key(|(place, _)| *place)?;
         let mut weight = Weight::default();
         for piece in self.pieces.iter().filter(|piece| (sent.place)(piece.unit).is_some_and(|place| place < at)) {
             weight.add(piece.class, piece.amount);
         }
-        let mut load = Load::default();
-        for (_, response) in live().filter(|(place, _)| *place < at) {
+        let (mut load, mut cut) = (Load::default(), 0_u64);
+        for (_, response) in live.filter(|(place, _)| *place < at) {
             let before = load.bytes;
             load.take(&response.parts);
-            if load.bytes - before > sent.whole || response.parts.iter().any(is_cut) {
+            if load.bytes - before > sent.whole {
                 return None;
             }
+            cut = response.parts.iter().map(cut_from).fold(cut, u64::saturating_add);
         }
         Some(Usage {
             record: request.record,
             prompt_tokens: request.tokens,
             bytes: weight.bytes().saturating_add(load.bytes),
             images: weight.images + load.images,
+            cut,
         })
     }
 }
 
-/// Whether a text carries the marker of a cut.
-fn is_cut(part: &Part) -> bool {
-    let Part::Text { measure, .. } = part else { return false };
-    [measure.prior.head, measure.prior.tail, measure.prior.both].iter().any(Option::is_some)
+/// How many bytes more a text had before it was cut, at most: its marker gives that rounded.
+fn cut_from(part: &Part) -> u64 {
+    let Part::Text { measure, .. } = part else { return 0 };
+    let prior = measure.prior;
+    let original = [prior.head, prior.tail, prior.both, measure.speaks_of].into_iter().flatten().max();
+    let rounded = |a: u64| match a {
+        0..1024 => 0,
+        1024..0x10_0000 => 512,
+        0x10_0000..0x4000_0000 => 0x10_0000 / 20 + 1,
+        _ => 0x4000_0000 / 20 + 1,
+    };
+    original.map_or(0, |a| a.saturating_add(rounded(a)).saturating_sub(measure.size))
 }
 
 impl Weight {

@@ -59,6 +59,9 @@ pub enum Piece {
     New(String),
 }
 
+/// Says where a whole text is or will be kept, in a path that [`is_nameable`].
+pub type FullText<'a> = &'a dyn Fn(&[u8]) -> Option<String>;
+
 /// How a response is cut.
 #[derive(Clone, Copy)]
 pub struct Manner<'a> {
@@ -66,9 +69,8 @@ pub struct Manner<'a> {
     pub keep: Keep,
     /// In what unit.
     pub unit: Unit,
-    /// Where the whole text is or will be kept, asked with that text; a path that [`is_nameable`]. It is not asked where an
-    /// earlier cut already says so.
-    pub full_text: Option<&'a dyn Fn(&[u8]) -> Option<String>>,
+    /// Asked with the whole text, unless an earlier cut already says where that is.
+    pub full_text: Option<FullText<'a>>,
 }
 
 /// A response, cut.

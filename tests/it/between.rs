@@ -38,6 +38,7 @@ fn between(happen: impl Fn(&Path)) -> (Sandbox, Status, Vec<Error>) {
         vault: sandbox.path("state"),
         vault_named: false,
         no_backup: false,
+        spill: None,
         break_hardlinks: false,
         hunks: Hunks::None,
         stop: &stop,

@@ -19,3 +19,5 @@ mod sandbox;
 mod spelling;
 mod trouble;
 mod undo;
+mod units;
+mod window;

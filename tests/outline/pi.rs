@@ -109,7 +109,7 @@ fn what_an_entry_is() {
     assert_eq!(outline.weight, weight(4 + 4 + 3 + 2 + 4, 3 + 5, 5, 1, 6));
     assert_eq!((outline.responses.bytes, outline.turns), (5, vec![1, 7]));
     assert_eq!(outline.model.as_deref(), Some("m-2"));
-    assert_eq!(outline.usage, Some(Usage { record: 4, prompt_tokens: 40, bytes: 3 + 11 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 4, prompt_tokens: 40, bytes: 3 + 11 + 5, images: 0, cut: 0 }));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_compaction_keeps_from_where_it_says() {
     assert_eq!((outline.turns, outline.usage), (vec![3], None));
     let outline = session().entry(compacted("e0")).entry(compacted("e3")).user("third").says("c", 50).read();
     assert_eq!(outline.weight, weight(4 + 3, 5, 0, 0, 7));
-    assert_eq!(outline.usage, Some(Usage { record: 8, prompt_tokens: 50, bytes: 7 + 4 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 8, prompt_tokens: 50, bytes: 7 + 4 + 5, images: 0, cut: 0 }));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn an_edit_takes_the_place_of_what_it_replaces() {
     assert_eq!(outline.usage, None, "the request carried what was there before");
     let outline = session().edit("e0", text("q")).edit("e0", Value::Null).says("more", 70).read();
     assert_eq!((outline.weight, outline.responses.bytes), (weight(2 + 6 + 2 + 4, 0, 0, 0, 0), 5));
-    assert_eq!(outline.usage, Some(Usage { record: 6, prompt_tokens: 70, bytes: 8 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 6, prompt_tokens: 70, bytes: 8 + 5, images: 0, cut: 0 }));
 }
 
 #[test]

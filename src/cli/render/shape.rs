@@ -10,6 +10,7 @@ use unwedge::event::{Edit, EditKind, FileReport, Finding};
 use unwedge::repair::Task;
 
 use super::End;
+use super::health::HealthJson;
 use super::tally::Tally;
 use crate::cli::config::InForce;
 use crate::cli::escape::{self, Shown};
@@ -192,6 +193,7 @@ pub struct FileJson {
     edits: Vec<EditJson>,
     notes: Vec<FileNoteJson>,
     sums: SumsJson,
+    diagnosis: Option<HealthJson>,
 }
 
 #[derive(Serialize)]
@@ -233,6 +235,7 @@ impl FileJson {
                 copies: file.sums.copies,
                 opaque_stored: file.sums.opaque_stored,
             },
+            diagnosis: file.diagnosis.as_ref().map(HealthJson::of),
         }
     }
 }
@@ -254,6 +257,12 @@ struct FindingJson {
     delivered: Option<u64>,
     still_over: bool,
     cut: Option<String>,
+    /// Where a cut was made or planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    /// Where the whole text is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_text: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -292,6 +301,8 @@ impl FindingJson {
             delivered: finding.delivered,
             still_over: finding.still_over,
             cut: finding.cut.clone(),
+            unit: finding.unit,
+            full_text: finding.full_text.as_deref().map(text),
         }
     }
 }

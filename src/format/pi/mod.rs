@@ -89,6 +89,10 @@ impl Format for Pi {
         !record.trim_ascii().is_empty()
     }
 
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"stopReason\":\"error\""]
+    }
+
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {
         let sessions = places.home.as_ref().map(|home| home.join(".pi/agent/sessions"));
         sessions.into_iter().filter(|dir| look.is_dir(dir)).collect()

@@ -39,8 +39,13 @@ pub(super) fn fit(cut: &Try<'_>) -> Option<Composition> {
     let mut room = cut.room;
     loop {
         let (stays, split) = chosen(&sections, text.keep, room);
-        if !stays.contains(&true) || !stays.contains(&false) {
+        if !stays.contains(&true) {
             return None;
+        }
+        if !stays.contains(&false) {
+            // All of it fits, but not with the brackets.
+            room = (text.body.len() as u64).checked_sub(1)?;
+            continue;
         }
         let runs =
             sections.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(section, _)| section.from..section.to);

@@ -1,7 +1,7 @@
 //! What a unit makes of a text, as it reads. The laws are in `tests/laws`.
 
 use crate::cap::limits::{Keep, Unit};
-use crate::text::cut::{Manner, Part, cut_by};
+use crate::text::cut::{FullText, Manner, Part, cut_by};
 use crate::text::literal::{Encoding, decode};
 
 /// A text whose `<B>` is its own size in bytes.
@@ -14,7 +14,7 @@ fn sealed(text: &str) -> String {
 fn cut(text: &str, allowance: u64, keep: Keep, unit: Unit, path: Option<&str>) -> String {
     let literal = serde_json::to_vec(text).unwrap();
     let named = |_: &[u8]| path.map(str::to_owned);
-    let full_text: Option<&dyn Fn(&[u8]) -> Option<String>> = if path.is_some() { Some(&named) } else { None };
+    let full_text: Option<FullText<'_>> = if path.is_some() { Some(&named) } else { None };
     let part = Part::Text { literal: &literal, encoding: Encoding::Plain };
     let found = cut_by(&[part], allowance, &Manner { keep, unit, full_text }).unwrap();
     let new = found.parts[0].as_ref().map_or(literal.clone(), |cut| cut.literal.clone());
@@ -46,7 +46,7 @@ fn lines_head_tail_and_both() {
         cut(&text, 200, Keep::Both, Unit::Lines, None),
         sealed(
             "this is line 1 of them\nthis is line 2 of them\nthis is line 3 of them\n\
-         [4 of 100 lines kept; omitted 4-99]\n... [truncated, 2 KB → <B> B]\nthis is line 100 of them\n"
+         this is line 4 of them\n[5 of 100 lines kept; omitted 5-99]\n... [truncated, 2 KB → <B> B]\nthis is line 100 of them\n"
         )
     );
 }
