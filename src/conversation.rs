@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::assess::{Assessment, CutPart, CutTarget, Target};
 use crate::cap::limits::Unit;
+use crate::edits::{self, Unwedge};
 use crate::error::{Error, Result};
 use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
 use crate::format::{self, Depth};
@@ -31,15 +32,17 @@ use crate::work::{Closed, How, Replacement, Work};
 pub struct Draft {
     /// What was found in it.
     pub closed: Closed,
+    /// How many edits may go with the cuts.
+    edits: u64,
     /// Physical lines and what is wrong there.
     broken: Vec<(u64, String)>,
 }
 
 impl Draft {
-    /// How many texts are over a limit.
+    /// How many texts are over a limit, and how many edits may be made beside: each gets a number.
     #[must_use]
-    pub fn targets(&self) -> usize {
-        self.closed.before.targets.len()
+    pub fn changes(&self) -> u64 {
+        self.closed.before.targets.len() as u64 + self.edits
     }
 }
 
@@ -49,7 +52,8 @@ impl Draft {
 /// See [`Work::read`].
 pub fn read_document(conversation: &Conversation, document: &Document, options: &Options<'_>) -> Result<Draft> {
     let limits = (options.limits)(&document.real)?;
-    let thorough = options.thorough || document.named;
+    let relics = options.unwedge == Unwedge::Always && conversation.format.keeps_relics();
+    let thorough = options.thorough || document.named || relics;
     // What is read whole anyway is weighed as well.
     let whole = thorough || limits.window().is_some() || conversation.format.framing() == format::Framing::Document;
     let depth = if whole { Depth::Outline } else { Depth::Limits };
@@ -59,7 +63,8 @@ pub fn read_document(conversation: &Conversation, document: &Document, options: 
     for b in work.before.broken() {
         broken.push((work.source.position(b.at)?.0, b.what.clone()));
     }
-    Ok(Draft { closed: work.close(), broken })
+    let edits = edits::count(&work.before, options.unwedge);
+    Ok(Draft { closed: work.close(), edits, broken })
 }
 
 /// The new modification times of a conversation's copies: `Keep`, or times that leave the copy the agent loads the one it
@@ -134,7 +139,7 @@ impl Repair<'_> {
     #[must_use]
     pub fn run(&self, drafts: Vec<Result<Draft>>) -> Vec<Event> {
         let documents = &self.conversation.documents;
-        let needed = self.store.is_some() && drafts.iter().flatten().any(|d| d.targets() > 0);
+        let needed = self.store.is_some() && drafts.iter().flatten().any(|d| d.changes() > 0);
         let broken = documents.iter().zip(&drafts).find(|(_, draft)| draft.is_err()).map(|(d, _)| d.shown.clone());
         let mut lock = None;
         // What keeps the rest of the conversation from being repaired.
@@ -162,7 +167,7 @@ impl Repair<'_> {
             .iter()
             .zip(&drafts)
             .map(|(document, draft)| match draft {
-                Ok(d) => (d.closed.stamp.mtime, compared_time(document, d.closed.stamp.mtime), d.targets() > 0),
+                Ok(d) => (d.closed.stamp.mtime, compared_time(document, d.closed.stamp.mtime), d.changes() > 0),
                 Err(_) => (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH, false),
             })
             .collect();
@@ -174,7 +179,7 @@ impl Repair<'_> {
             .map(|(draft, time)| {
                 Some(draft.map(|draft| {
                     let first = number;
-                    number += draft.targets() as u64;
+                    number += draft.changes();
                     Turn { draft, time, number: first }
                 }))
             })
@@ -207,7 +212,7 @@ impl Repair<'_> {
         let mut report = self.report(document, &turn.draft);
         let broken = turn.draft.broken.clone();
         let (mut error, mut unkept) = (None, Vec::new());
-        if turn.draft.targets() > 0
+        if turn.draft.changes() > 0
             && let Some(store) = self.store
         {
             let result = match (refused.take(), barred.as_ref()) {
@@ -245,18 +250,19 @@ impl Repair<'_> {
         unkept: &mut Vec<Error>,
     ) -> Result<()> {
         let Turn { draft, time, number } = turn;
-        let planned = draft.targets();
-        let Options { live_only, max_record: longest, .. } = *self.options;
+        let planned = (draft.closed.before.targets.len(), draft.edits);
+        let Options { live_only, max_record: longest, unwedge, .. } = *self.options;
         let how = How { live_only, longest, depth: Depth::Limits };
         let work = Work::reopen(self.conversation, document, draft.closed, how)?;
         // What came in between may have changed the plan. Cuts are numbered by now, so that one is for the next run.
-        if work.before.targets.len() != planned {
+        if (work.before.targets.len(), edits::count(&work.before, unwedge)) != planned {
             return Err(Error::Changed { path: document.shown.clone(), what: "changed" });
         }
         report.findings = tell::findings(&work.before);
         report.bytes = work.before.len;
         let mut pairs: Vec<(Splice, Cut, (u64, u64))> = Vec::new();
         let (mut left, mut notes) = (BTreeSet::new(), Vec::new());
+        let mut gone = Vec::new();
         // Read in the order they stand in: of a packed document that is one pass.
         let mut turns: Vec<_> = (number..).zip(&work.before.targets).zip(&mut report.findings).collect();
         turns.sort_by_key(|((_, target), _)| work.before.start(target));
@@ -282,6 +288,7 @@ impl Repair<'_> {
             let batch_over = finding.kind == Kind::Response && finding.batch.is_some_and(|b| b.still_over);
             finding.still_over = done.delivered > target.held.limit || batch_over;
             finding.hunks = self.hunks(&done);
+            gone.extend(edits::gone(&work.before, target, &done));
             notes.extend(self.sidecar(document, finding, target, &done).map(|note| (id, note)));
             pairs.extend(done.parts.into_iter().map(|part| {
                 let cut = journal_cut(id, &work.before, target, &part);
@@ -292,6 +299,13 @@ impl Repair<'_> {
         }
         notes.sort_by_key(|(id, _)| *id);
         report.notes.extend(notes.into_iter().map(|(_, note)| note));
+        let next = number + planned.0 as u64;
+        let edits = edits::plan(&work.before, unwedge, &gone, &mut |span| work.span(span))?;
+        let goal = if edits::unwedges(&edits) { Goal::Unwedged } else { Goal::WithinLimits };
+        for (id, planned) in (next..).zip(&edits) {
+            let values = planned.values.iter().map(|value| (value.splice(), planned.journal(id, value), (0, 0)));
+            pairs.extend(values);
+        }
         if self.conversation.etiquette.pads {
             pad(&work.before, &mut pairs);
         }
@@ -311,19 +325,24 @@ impl Repair<'_> {
         let over = report.findings.iter().any(|f| f.still_over);
         if splices.is_empty() {
             // Nothing can be gained: no change, no backup, and still a finding.
-            report.status = Status::StillOver;
+            if !report.findings.is_empty() {
+                report.status = Status::StillOver;
+            }
             return Ok(());
         }
         report.bytes_after = splices.new_len(work.before.len);
-        let change =
-            Replacement { splices: &splices, whole: None, goal: Goal::WithinLimits, times: time, cuts, left: &left };
+        let change = Replacement { splices: &splices, whole: None, goal, times: time, cuts, left: &left };
         let commit = work.commit(store, change, lock, self.options.min_idle)?;
+        edits::tell(edits, &work.before, report);
         if self.writes {
             report.backup = commit.backup;
             report.status = if over { Status::StillOver } else { Status::Repaired };
             for (id, finding) in (number..).zip(&mut report.findings) {
                 let changed = finding.delivered != Some(finding.size);
                 finding.cut = commit.run.as_ref().filter(|_| changed).map(|run| format!("{run}-{id}"));
+            }
+            for (id, edit) in (next..).zip(&mut report.edits) {
+                edit.cut = commit.run.as_ref().map(|run| format!("{run}-{id}"));
             }
         }
         Ok(())
@@ -382,6 +401,7 @@ impl Repair<'_> {
             bytes_after: None,
             backup: None,
             findings: Vec::new(),
+            edits: Vec::new(),
             notes: Vec::new(),
             sums: Sums::default(),
             skimmed: false,
@@ -425,5 +445,6 @@ fn journal_cut(id: u64, before: &Assessment, target: &Target, part: &CutPart) ->
         size: part.cut.before,
         delivered: part.cut.after,
         padding: false,
+        edit: None,
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 pub use crate::cap::plan::Rule;
 use crate::diagnosis::Diagnosis;
 use crate::error::Error;
+pub use crate::store::journal::EditKind;
 
 /// Something a run has to tell.
 #[derive(Debug)]
@@ -67,6 +68,8 @@ pub struct FileReport {
     pub backup: Option<PathBuf>,
     /// Findings, largest first.
     pub findings: Vec<Finding>,
+    /// What was, or would be, edited beside responses, in the order of the stream.
+    pub edits: Vec<Edit>,
     /// Notes: what was not understood, what stands in the agent's way, where else the text lies.
     pub notes: Vec<Note>,
     /// Sums over all responses of the document; all zero where it was skimmed.
@@ -82,7 +85,7 @@ pub struct FileReport {
 pub enum Status {
     /// Nothing over a limit.
     Clean,
-    /// Something over a limit; nothing was to be written (`check`, or a dry run).
+    /// Something over a limit, or to be edited; nothing was to be written (`check`, or a dry run).
     Over,
     /// Repaired and verified; everything within its limits.
     Repaired,
@@ -209,6 +212,19 @@ pub struct Finding {
     pub full_text: Option<PathBuf>,
     /// What the cut took away, by part, where text was asked for.
     pub hunks: Vec<Hunk>,
+}
+
+/// A stored value that goes with a cut, or by which the conversation would be wedged without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// What it is.
+    pub kind: EditKind,
+    /// Where.
+    pub place: Place,
+    /// Of a count of tokens: what it was and what it becomes.
+    pub tokens: Option<(u64, u64)>,
+    /// Its id, `RUN-N`, where it was written.
+    pub cut: Option<String>,
 }
 
 /// One part of a cut, for people: the decoded text around it. Lossy where the text is no valid Unicode.

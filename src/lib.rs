@@ -5,6 +5,7 @@ pub mod assess;
 pub mod cap;
 pub mod conversation;
 pub mod diagnosis;
+pub mod edits;
 pub mod error;
 pub mod event;
 pub mod format;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::cap::limits::Limits;
 use crate::conversation::{Draft, Repair, read_document};
+use crate::edits::Unwedge;
 use crate::error::{Error, Result};
 use crate::event::{Event, Observer};
 use crate::format::Places;
@@ -54,6 +55,8 @@ pub struct Options<'a> {
     pub jobs: usize,
     /// Leave dead responses alone.
     pub live_only: bool,
+    /// What else goes.
+    pub unwedge: Unwedge,
     /// Read every stream from its first byte to its last, also where little of it shows that nothing is over a limit.
     pub thorough: bool,
     /// The longest record (a line, or a document that is one), in bytes; a file with a longer one is refused.
@@ -129,7 +132,7 @@ pub fn run(task: Task, request: &Request, options: &Options<'_>, observer: &mut 
     let mut next = 1;
     for drafts in &read {
         numbers.push(next);
-        next += drafts.iter().flatten().flatten().map(|d| d.targets() as u64).sum::<u64>();
+        next += drafts.iter().flatten().flatten().map(|d| d.changes()).sum::<u64>();
     }
 
     let dry = Dry { break_hardlinks: options.break_hardlinks };

@@ -15,7 +15,7 @@ use crate::assess::{self, Assessment, Reading, Target};
 use crate::cap::limits::Limits;
 use crate::cap::plan::Rule;
 use crate::error::{Error, Result};
-use crate::format::{Depth, Format};
+use crate::format::{Depth, Format, RelicKind};
 use crate::text::splice::{Skip, Splices};
 
 /// A new document to be proven: its contents, read once from the first byte to the last.
@@ -94,6 +94,8 @@ pub struct Claim<'a> {
 pub enum Goal {
     /// Within every limit, as far as the cutter goes.
     WithinLimits,
+    /// The same, and without a stored error that would wedge the conversation again.
+    Unwedged,
     /// These very bytes, as they are stored.
     Exactly([u8; 32]),
     /// Nothing more.
@@ -139,6 +141,12 @@ pub fn prove(
         Goal::Exactly(wanted) if wanted == sha256 => {}
         Goal::Exactly(_) => return Err(unproven("the result is not the original".into())),
         Goal::WithinLimits => settled(claim, &after, read_old)?,
+        Goal::Unwedged => {
+            if after.located.relics.iter().any(|relic| matches!(relic.kind, RelicKind::Error { .. })) {
+                return Err(unproven("a stored error of too much context is still there".into()));
+            }
+            settled(claim, &after, read_old)?;
+        }
     }
     Ok(Verified { sha256, len, contents })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use unwedge::edits::Unwedge;
 use unwedge::event::{Event, Observer};
 use unwedge::repair::{self, Hunks, Options, Task};
 use unwedge::scan::Request;
@@ -28,6 +29,7 @@ struct Job<'a> {
     no_backup: bool,
     break_hardlinks: bool,
     fail_on_fix: bool,
+    unwedge: Unwedge,
 }
 
 /// Reports what is over a limit.
@@ -47,6 +49,7 @@ pub fn check(check: &Check, volume: Volume, console: &mut Console) -> Result<Exi
         no_backup: false,
         break_hardlinks: false,
         fail_on_fix: false,
+        unwedge: Unwedge::Never,
     };
     job.run(volume, console)
 }
@@ -68,6 +71,11 @@ pub fn fix(fix: &Fix, volume: Volume, console: &mut Console) -> Result<Exit> {
         no_backup: fix.no_backup,
         break_hardlinks: fix.break_hardlinks,
         fail_on_fix: fix.exit_non_zero_on_fix,
+        unwedge: match (fix.unwedge, fix.no_unwedge) {
+            (true, _) => Unwedge::Always,
+            (false, true) => Unwedge::Never,
+            (false, false) => Unwedge::Auto,
+        },
     };
     job.run(volume, console)
 }
@@ -102,6 +110,7 @@ impl Job<'_> {
             places: env::places()?,
             jobs: self.run.selection.jobs.unwrap_or(0),
             live_only: self.run.selection.live_only,
+            unwedge: self.unwedge,
             thorough: self.run.selection.thorough,
             max_record: self.run.selection.max_record.0,
             min_idle: self.min_idle,

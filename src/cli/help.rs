@@ -80,6 +80,15 @@ Everything is planned before anything is written. A file that is to change is ba
 beside it and proven, and only then take its place. A stream that is in use is refused. Nothing is written where nothing is \
 over a limit, and a second run finds nothing but what could not be cut further.";
 
+pub const UNWEDGE: &str = "\
+Edit also what else keeps a conversation wedged: stored errors of too much context, and counts of what is cut.
+
+pi acts on both at the next prompt: it compacts, and what a cut kept is never sent. So the text of the errors a session ends in \
+is reworded, and the count of tokens its last answer is stored with is lowered by what was cut before it, four bytes a token. \
+Without this flag and --no-unwedge that is done where a session ends in such an error and something that is sent was cut. \
+With it, counts are lowered in a session that ends well too, and errors reworded where nothing is over a limit. Other agents \
+store nothing of the kind.";
+
 pub const FIX: &str = "\
 Exit status:
   0    nothing over a limit, or all of it repaired and verified

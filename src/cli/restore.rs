@@ -43,6 +43,7 @@ pub fn undo(undo: &Undo, volume: Volume, console: &mut Console) -> Result<Exit> 
         places,
         jobs: 0,
         live_only: false,
+        unwedge: unwedge::edits::Unwedge::Never,
         thorough: false,
         max_record: undo.max_record.0,
         min_idle: undo.min_idle,

@@ -13,6 +13,7 @@ mod hook;
 mod jp;
 mod lines;
 mod packed;
+mod relics;
 mod round;
 mod sandbox;
 mod spelling;

@@ -98,6 +98,12 @@ pub struct Fix {
     /// Repair everything where the known agents keep their streams
     #[arg(long, conflicts_with_all = ["paths", "files_from"])]
     pub all: bool,
+    /// Edit also what else keeps a conversation wedged: stored errors of too much context, and counts of what is cut
+    #[arg(long, overrides_with = "no_unwedge", help_heading = "Unwedging", long_help = help::UNWEDGE)]
+    pub unwedge: bool,
+    /// Cut responses, and edit nothing else
+    #[arg(long, overrides_with = "unwedge", help_heading = "Unwedging")]
+    pub no_unwedge: bool,
     /// Refuse a stream changed less than this ago, where its agent has no lock: 0, 500ms, 2s, 1m
     #[arg(long, value_name = "AGE", value_parser = idle, default_value = "2s", help_heading = "Safety")]
     pub min_idle: Duration,

@@ -197,6 +197,7 @@ pub mod tests {
             bytes_after: None,
             backup: None,
             findings,
+            edits: Vec::new(),
             notes: vec![Note { line: Some(5), text: "an unpaired\nsurrogate".into() }],
             sums: Sums { responses: 4, batches: 2, live: 5_000_000, dead: 0, copies: 0, opaque_stored: 0 },
             diagnosis: None,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use unwedge::cap::limits::{Limit, Resolved};
 use unwedge::error::Error;
-use unwedge::event::{FileReport, Finding};
+use unwedge::event::{Edit, EditKind, FileReport, Finding};
 use unwedge::repair::Task;
 
 use super::End;
@@ -108,6 +108,7 @@ struct SummaryJson {
     opaque_stored: u64,
     findings: u64,
     cut: u64,
+    edits: u64,
     still_over: u64,
     tools_cut: Vec<ToolCutsJson>,
     passed_over: u64,
@@ -136,6 +137,7 @@ impl SummaryJson {
             opaque_stored: tally.opaque_stored,
             findings: tally.findings,
             cut: tally.cut,
+            edits: tally.edits,
             still_over: tally.still_over,
             tools_cut: tally
                 .tools
@@ -188,6 +190,7 @@ pub struct FileJson {
     skimmed: bool,
     backup: Option<String>,
     findings: Vec<FindingJson>,
+    edits: Vec<EditJson>,
     notes: Vec<FileNoteJson>,
     sums: SumsJson,
     diagnosis: Option<HealthJson>,
@@ -222,6 +225,7 @@ impl FileJson {
             skimmed: file.skimmed,
             backup: file.backup.as_deref().map(text),
             findings: file.findings.iter().map(FindingJson::of).collect(),
+            edits: file.edits.iter().map(EditJson::of).collect(),
             notes: file.notes.iter().map(|note| FileNoteJson { line: note.line, text: note.text.clone() }).collect(),
             sums: SumsJson {
                 responses: file.sums.responses,
@@ -299,6 +303,32 @@ impl FindingJson {
             cut: finding.cut.clone(),
             unit: finding.unit,
             full_text: finding.full_text.as_deref().map(text),
+        }
+    }
+}
+
+/// A value beside responses that was edited, or in a dry run would be.
+#[derive(Serialize)]
+struct EditJson {
+    kind: &'static str,
+    place: PlaceJson,
+    /// Tokens, where they are counted.
+    before: Option<u64>,
+    after: Option<u64>,
+    cut: Option<String>,
+}
+
+impl EditJson {
+    fn of(edit: &Edit) -> Self {
+        EditJson {
+            kind: match edit.kind {
+                EditKind::Error => "error",
+                EditKind::Usage => "usage",
+            },
+            place: PlaceJson { line: edit.place.line, record: edit.place.record },
+            before: edit.tokens.map(|(before, _)| before),
+            after: edit.tokens.map(|(_, after)| after),
+            cut: edit.cut.clone(),
         }
     }
 }

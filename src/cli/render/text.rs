@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use unwedge::cap::limits::{Limit, Resolved};
 use unwedge::error::Error;
-use unwedge::event::{FileReport, Finding, Kind, Rule, Status};
+use unwedge::event::{EditKind, FileReport, Finding, Kind, Rule, Status};
 use unwedge::repair::Task;
 
 use super::size::{compared, count, human};
@@ -51,6 +51,14 @@ impl Render for Text {
         for (finding, cut) in file.findings.iter().filter_map(|finding| Some((finding, finding.cut.as_ref()?))) {
             let (cut, path) = (Shown::line(cut), Shown::path(&file.path));
             self.cuts.push(format!("cut {cut}: {path}:{} {}", finding.place.line, whose(finding)));
+        }
+        for (edit, cut) in file.edits.iter().filter_map(|edit| Some((edit, edit.cut.as_ref()?))) {
+            let what = match edit.kind {
+                EditKind::Error => "stored error",
+                EditKind::Usage => "stored count of tokens",
+            };
+            let (cut, path) = (Shown::line(cut), Shown::path(&file.path));
+            self.cuts.push(format!("edit {cut}: {path}:{} {what}", edit.place.line));
         }
         self.backups.extend(file.backup.iter().map(|backup| (file.path.clone(), backup.clone())));
         say_notes(file, self.volume, console);
