@@ -1,0 +1,237 @@
+//! Every locator, on any bytes, at both depths: what it finds is there, and a repair of it keeps its laws.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use unwedge::assess::{Assessment, Reading, difference};
+use unwedge::cap::limits::{Layer, Limit, Limits, Source};
+use unwedge::error::Error;
+use unwedge::format::{self, Depth, FORMATS, Format, Framing, HEAD, Located, Part, Probe, Record};
+use unwedge::text::cut::Cut;
+use unwedge::text::literal::measure;
+use unwedge::text::splice::{Splice, Splices};
+use unwedge::verify::{Claim, Goal, Written, prove};
+use unwedge::{hunk, tell};
+
+use crate::input::Input;
+
+/// The formats by the first byte of an input, and a path of a stream of each. `fuzz/seeds.py` reads this.
+const STREAMS: [(&str, &str); 14] = [
+    ("jp", "/h/.jp/conversations/17636257999-a-talk/events.json"),
+    ("claude-code", "/h/.claude/projects/-h-demo/5e551011-0000-4000-8000-000000000001.jsonl"),
+    ("pi", "/h/.pi/agent/sessions/--h--/2026-02-02T02-00-00-000Z_01a22eec-0000-7000-8000-000000000001.jsonl"),
+    ("codex", "/h/.codex/sessions/2026/01/05/rollout-2026-01-05T10-00-00-019a0000-0000-7000-8000-000000000000.jsonl"),
+    ("gemini", "/h/.gemini/tmp/demo/chats/session-2026-01-05T10-00-7c0ffee0.jsonl"),
+    ("gemini-json", "/h/.gemini/tmp/demo/chats/session-2025-11-05T10-00-7c0ffee0.json"),
+    ("qwen", "/h/.qwen/projects/-h-demo/chats/beefcafe-0000-4000-8000-000000000000.jsonl"),
+    ("copilot", "/h/.copilot/session-state/be25adf7-5860-40ac-bfb6-000000000001/events.jsonl"),
+    ("cline", "/h/.cline/data/sessions/1796083950583_a1b2c/1796083950583_a1b2c.messages.json"),
+    ("provider-log", "/h/log.json"),
+    ("provider-log-lines", "/h/log.jsonl"),
+    ("jp", "/h/.jp/conversations/.archive/17712345000-a-talk/events.json"),
+    ("cline", "/h/tasks/1796083950583/ui_messages.json"),
+    ("claude-code", "/h/.claude/projects/-h-demo/5e551011-0000-4000-8000-000000000008/subagents/agent-acompact-1.jsonl"),
+];
+
+pub fn run(data: &[u8]) {
+    let mut input = Input(data);
+    let (name, path) = STREAMS[usize::from(input.byte()) % STREAMS.len()];
+    let format = format::named(name).unwrap();
+    let (how, chunk) = (input.byte(), usize::from(input.byte()) + 1);
+    let mut layer = Layer::new(Source::SizeFlag);
+    layer.thresholds.insert("*".into(), Limit::Bytes(64 + input.small() % 512));
+    layer.ceiling = Some(if how & 1 == 0 { Limit::Unlimited } else { Limit::Bytes(64 + input.small() % 2048) });
+    layer.keeps.insert("*".into(), input.keep());
+    let live_only = how & 2 != 0;
+    let limits = Limits::new(vec![layer]);
+    // What is only read stands first, behind it what is repaired.
+    let aside = memchr::memchr(0xff, input.0).filter(|_| how & 4 != 0);
+    let (aside, doc) = match aside {
+        Some(at) => (Some(&input.0[..at]), &input.0[at + 1..]),
+        None => (None, input.0),
+    };
+    let stream = Stream { format, path: Path::new(path), aside: aside.map(|bytes| (path.into(), bytes.to_vec())), limits, live_only };
+
+    for other in FORMATS {
+        let probe = Probe { path: stream.path, head: &doc[..doc.len().min(HEAD)] };
+        let _ = other.candidate(probe.path) && other.claims(&probe);
+        let _ = other.claims(&probe);
+    }
+    let whole = stream.read(doc, doc.len().max(1), Depth::Limits);
+    spans(&whole.located, doc, format.framing());
+    let chunked = stream.read(doc, chunk, Depth::Limits);
+    assert_eq!(whole.located, chunked.located);
+    let mut outlined = stream.read(doc, doc.len().max(1), Depth::Outline).located;
+    assert!(whole.located.outline.is_none());
+    if let Some(outline) = outlined.outline.take() {
+        let records = doc.len() as u64 + 1;
+        assert!(outline.turns.is_sorted_by(|a, b| a < b), "{:?}", outline.turns);
+        assert!(outline.turns.iter().all(|turn| *turn < records));
+        assert!(outline.stored_error.is_none_or(|error| error.text.chars().count() <= 200));
+        let _ = outline.weight.bytes();
+    }
+    assert_eq!(whole.located.responses, outlined.responses);
+    if format.framing() == Framing::Lines {
+        quickly(&stream, doc, &whole.located);
+    }
+    if !whole.located.broken.iter().any(|broken| broken.whole) {
+        repair(&stream, doc, &whole);
+    }
+}
+
+struct Stream {
+    format: &'static dyn Format,
+    path: &'static Path,
+    aside: Option<(PathBuf, Vec<u8>)>,
+    limits: Limits,
+    live_only: bool,
+}
+
+impl Stream {
+    fn read(&self, doc: &[u8], chunk: usize, depth: Depth) -> Assessment {
+        let aside = self.aside.iter().map(|(path, bytes)| (&**path, &**bytes));
+        let mut reading = Reading::new(self.format, self.path, depth, aside);
+        doc.chunks(chunk).for_each(|chunk| reading.push(chunk).unwrap());
+        reading.finish(&self.limits, self.live_only)
+    }
+}
+
+/// Spans are literals on their lines, disjoint, in order within a text, and of the size that is said.
+fn spans(located: &Located, doc: &[u8], framing: Framing) {
+    let mut all = Vec::new();
+    let mut last = 0;
+    for response in &located.responses {
+        assert!(response.record >= last, "responses come in the order of the stream");
+        last = response.record;
+        assert!(!response.only_copies || (response.parts.is_empty() && !response.copies.is_empty()));
+        let copies = response.copies.iter().map(|copy| (&copy.parts, copy.record));
+        for (parts, record) in std::iter::once((&response.parts, response.record)).chain(copies) {
+            let mut end = 0;
+            for part in parts {
+                let Part::Text { span, line, encoding, measure: said } = part else { continue };
+                assert!(span.start >= end);
+                end = span.end;
+                let at = span.start as usize..span.end as usize;
+                assert_eq!(measure(&doc[at.clone()], *encoding).as_ref(), Ok(said));
+                assert_eq!(*line, 1 + memchr::memchr_iter(b'\n', &doc[..at.start]).count() as u64);
+                assert!(framing == Framing::Document || *line == record + 1);
+                all.push(at);
+            }
+        }
+    }
+    all.sort_by_key(|span| span.start);
+    assert!(all.windows(2).all(|pair| pair[0].end <= pair[1].start), "a text would be cut twice");
+    assert!(located.broken.iter().all(|broken| broken.at <= doc.len() as u64));
+    for end in located.record_ends.values() {
+        let at = *end as usize;
+        assert!(at == doc.len() || doc[at] == b'\n' || doc[at..].starts_with(b"\r\n"));
+    }
+}
+
+/// What cannot matter can be left out, and looking for the ends of batches finds no trouble.
+fn quickly(stream: &Stream, doc: &[u8], whole: &Located) {
+    let mut locator = stream.format.locator(stream.path, Depth::Limits);
+    if let Some((path, bytes)) = &stream.aside {
+        locator.aside(path, bytes);
+    }
+    let mut offset = 0;
+    let mut broken = false;
+    for (index, line) in (0..).zip(doc.split_inclusive(|b| *b == b'\n')) {
+        let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+        if let Some(seams) = stream.format.seams() {
+            let _ = seams.seam(bytes);
+        }
+        let record = Record { offset, line: index + 1, index, bytes, ended: line.len() > bytes.len() };
+        broken |= serde_json::from_slice::<&serde_json::value::RawValue>(bytes).is_err();
+        if stream.format.matters(bytes) {
+            locator.record(&record);
+        }
+        offset += line.len() as u64;
+    }
+    // Of a broken line a quick look cannot be certain.
+    if !broken {
+        assert_eq!(locator.finish().responses, whole.responses, "a record that matters was passed over");
+    }
+}
+
+/// As the program does it: cut, narrowed, proven, and then there is nothing more to do.
+fn repair(stream: &Stream, doc: &[u8], before: &Assessment) {
+    let _ = (tell::sums(before), tell::findings(before));
+    let made = cuts(before, doc);
+    for (span, cut) in &made {
+        let text = unwedge::text::literal::decode(&doc[span.start as usize..span.end as usize], cut_encoding(before, span));
+        let _ = hunk::hunks(&text.unwrap(), cut, false);
+    }
+    let narrowed = made.into_iter().map(|(range, cut)| {
+        let old = &doc[range.start as usize..range.end as usize];
+        let mut splice = Splice { range: range.clone(), new: cut.literal };
+        splice.narrow(old);
+        splice
+    });
+    let splices = Splices::new(narrowed.collect()).unwrap();
+    let mut new = Vec::new();
+    splices.apply(&mut &*doc, &mut new).unwrap();
+    let asides: Vec<_> = stream.aside.iter().cloned().collect();
+    let claim = Claim {
+        format: stream.format,
+        path: stream.path,
+        asides: &asides,
+        limits: &stream.limits,
+        live_only: stream.live_only,
+        before,
+        splices: &splices,
+        goal: Goal::WithinLimits,
+    };
+    let mut read_old = |span: Range<u64>| Ok(doc[span.start as usize..span.end as usize].to_vec());
+    prove(&claim, &mut &*doc, &mut Bytes(&new), &mut read_old).unwrap_or_else(|e| panic!("{e}"));
+    let after = stream.read(&new, new.len().max(1), Depth::Limits);
+    spans(&after.located, &new, stream.format.framing());
+    assert_eq!(difference(&before.located, &after.located), None);
+    assert!(cuts(&after, &new).is_empty(), "a second repair finds more");
+    let lines = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
+    assert_eq!(lines(doc), lines(&new));
+}
+
+fn cuts(assessment: &Assessment, doc: &[u8]) -> Vec<(Range<u64>, Cut)> {
+    let mut read = |span: Range<u64>| Ok(doc[span.start as usize..span.end as usize].to_vec());
+    let bad = |what| Error::Unproven { path: PathBuf::new(), what };
+    let parts = assessment.targets.iter().flat_map(|target| assessment.cut(target, &mut read, &bad).unwrap().parts);
+    parts.map(|part| (part.span, part.cut)).collect()
+}
+
+fn cut_encoding(before: &Assessment, wanted: &Range<u64>) -> unwedge::text::literal::Encoding {
+    let parts = before.targets.iter().flat_map(|target| before.parts(target));
+    let mut found = parts.filter_map(|part| match part {
+        Part::Text { span, encoding, .. } if span == wanted => Some(*encoding),
+        _ => None,
+    });
+    found.next().unwrap()
+}
+
+struct Bytes<'a>(&'a [u8]);
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Written for Bytes<'_> {
+    fn stored(&self) -> Option<([u8; 32], u64)> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_format_has_a_stream() {
+        for format in super::FORMATS {
+            let name = format.about().name;
+            let (_, path) = super::STREAMS.iter().find(|(known, _)| *known == name).unwrap();
+            assert!(format.candidate(std::path::Path::new(path)), "{path}");
+        }
+        assert!(super::STREAMS.iter().all(|(name, _)| super::format::named(name).is_some()));
+    }
+}
