@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::cap::limits::{Layer, Limit, LimitError, Limits, OPAQUE_CHARGE, Source};
-use crate::cap::plan::{self, Batch, Held, Measured};
+use crate::cap::plan::{self, Batch, Held, Measured, Rule};
+use crate::diagnosis::{self, Diagnosis, Planned};
 use crate::error::Result;
 use crate::event::Note;
 use crate::format::{Broken, Depth, Format, Located, Locator, Part, Record, Response, Setting};
-use crate::text::cut::{self, Cut};
-use crate::text::literal::Encoding;
+use crate::text::cut::{self, Counted, Cut, FullText, Manner};
+use crate::text::literal::{Encoding, Prior};
 use crate::text::records::{Splitter, TooLong};
 
 /// A stream on its way in.
@@ -85,6 +86,8 @@ pub struct Assessment {
     pub len: u64,
     /// Whether most of it was not read, because little of it showed that nothing is over a limit.
     pub skimmed: bool,
+    /// Whether the conversation will run again, where the format tells and was asked.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// One text over its limit.
@@ -104,16 +107,19 @@ impl Assessment {
     fn of(located: Located, len: u64, limits: &Limits, live_only: bool) -> Self {
         let mut notes: Vec<Note> = located.notes.iter().map(|n| Note { line: n.line, text: n.text.clone() }).collect();
         let limits = limits.with(conversation_layer(&located, &mut notes));
+        let window = located.outline.as_ref().and_then(|outline| diagnosis::known(limits.window(), outline));
+        let limits = limits.knowing(window.map(|w| w.tokens));
         let considered: Vec<(usize, &Response)> =
             located.responses.iter().enumerate().filter(|(_, r)| !(live_only && r.dead.is_some())).collect();
         // What is only copies has no part in a batch.
         let sent: Vec<(usize, &Response)> = considered.iter().copied().filter(|(_, r)| !r.only_copies).collect();
         let measured = sent.iter().map(|(_, r)| {
             let tool = r.tool.as_deref();
-            Measured { tool, batch: r.batch, size: size(&r.parts), floor: floor(&r.parts, &limits, tool) }
+            Measured { tool, batch: r.batch, size: size(&r.parts), floor: floor(r, &limits) }
         });
         let measured: Vec<Measured<'_>> = measured.collect();
-        let plan = plan::plan(&measured, &limits);
+        let mut plan = plan::plan(&measured, &limits);
+        let diagnosis = hold_to_window(&located, &limits, &sent, &measured, &mut plan.held, &mut notes);
         let mut targets = Vec::new();
         let mut held_of: HashMap<usize, Held> = HashMap::new();
         for (((index, _), held), measured) in sent.iter().zip(&plan.held).zip(&measured) {
@@ -129,14 +135,15 @@ impl Assessment {
             if let (Some(((index, _), m)), Some(level), false) =
                 (largest, batch.level, members().any(|((index, _), _)| held_of.contains_key(index)))
             {
-                let held = Held { limit: level, source: limits.ceiling().source, by_batch: true };
+                let held = Held { limit: level, source: limits.ceiling().source, rule: Rule::Batch };
                 targets.push(Target { response: *index, copy: None, size: m.size, held });
             }
         }
         for (index, response) in &considered {
             // A copy is held to what its sent text is held to; where that was not cut, to the tool's threshold.
             let threshold = limits.threshold(response.tool.as_deref());
-            let own = threshold.value.bytes().map(|limit| Held { limit, source: threshold.source, by_batch: false });
+            let own =
+                threshold.value.bytes().map(|limit| Held { limit, source: threshold.source, rule: Rule::Threshold });
             let Some(held) = held_of.get(index).copied().or(own) else { continue };
             for (number, copy) in response.copies.iter().enumerate() {
                 let size = size(&copy.parts);
@@ -146,7 +153,7 @@ impl Assessment {
             }
         }
         targets.sort_by_key(|t| (std::cmp::Reverse(t.size), t.response, t.copy));
-        Assessment { located, limits, targets, batches: plan.batches, notes, len, skimmed: false }
+        Assessment { located, limits, targets, batches: plan.batches, notes, len, skimmed: false, diagnosis }
     }
 
     /// Of a stream that needs no reading.
@@ -160,6 +167,7 @@ impl Assessment {
             notes: Vec::new(),
             len,
             skimmed: true,
+            diagnosis: None,
         }
     }
 
@@ -196,8 +204,24 @@ impl Assessment {
         read: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
         bad: &dyn Fn(String) -> crate::error::Error,
     ) -> Result<CutTarget> {
-        let tool = self.located.responses.get(target.response).and_then(|r| r.tool.as_deref());
-        let keep = self.limits.keep(tool).value;
+        self.cut_naming(target, read, bad, None)
+    }
+
+    /// The same, and the response names the place where its whole text is or will be kept.
+    ///
+    /// # Errors
+    /// See [`Assessment::cut`].
+    pub fn cut_naming(
+        &self,
+        target: &Target,
+        read: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
+        bad: &dyn Fn(String) -> crate::error::Error,
+        full_text: Option<FullText<'_>>,
+    ) -> Result<CutTarget> {
+        let response = self.located.responses.get(target.response);
+        let tool = response.and_then(|r| r.tool.as_deref());
+        let keep = self.limits.keep_of(tool, response.is_some_and(|r| r.is_error == Some(true)));
+        let manner = Manner { keep, unit: self.limits.unit(tool).value, full_text };
         let parts = self.parts(target);
         let mut literals = Vec::with_capacity(parts.len());
         for part in parts {
@@ -211,17 +235,17 @@ impl Assessment {
             None => cut::Part::Opaque,
         });
         let given: Vec<cut::Part<'_>> = given.collect();
-        let cuts = cut::cut(&given, target.held.limit, keep).map_err(|e| bad(e.to_string()))?;
+        let cuts = cut::cut_by(&given, target.held.limit, &manner).map_err(|e| bad(e.to_string()))?;
         let mut delivered = target.size;
         let mut out = Vec::new();
-        for (((index, part), literal), cut) in (0..).zip(parts).zip(literals).zip(cuts) {
+        for (((index, part), literal), cut) in (0..).zip(parts).zip(literals).zip(cuts.parts) {
             let (Part::Text { span, line, encoding, .. }, Some((old, _)), Some(cut)) = (part, literal, cut) else {
                 continue;
             };
             delivered = delivered.saturating_sub(cut.before).saturating_add(cut.after);
             out.push(CutPart { index, span: span.clone(), line: *line, encoding: *encoding, old, cut });
         }
-        Ok(CutTarget { parts: out, delivered })
+        Ok(CutTarget { parts: out, delivered, counted: cuts.counted, full_text: cuts.full_text })
     }
 }
 
@@ -232,6 +256,10 @@ pub struct CutTarget {
     pub parts: Vec<CutPart>,
     /// The decoded size afterwards.
     pub delivered: u64,
+    /// What it was cut in.
+    pub counted: Counted,
+    /// Where its whole text is, as far as that is known.
+    pub full_text: Option<String>,
 }
 
 /// One part, cut.
@@ -262,14 +290,47 @@ pub fn size(parts: &[Part]) -> u64 {
     })
 }
 
-fn floor(parts: &[Part], limits: &Limits, tool: Option<&str>) -> u64 {
-    let keep = limits.keep(tool).value;
-    parts.iter().fold(0, |sum: u64, part| {
+fn floor(response: &Response, limits: &Limits) -> u64 {
+    let keep = limits.keep_of(response.tool.as_deref(), response.is_error == Some(true));
+    response.parts.iter().fold(0, |sum: u64, part| {
         sum.saturating_add(match part {
             Part::Text { measure, .. } => measure.floor(keep),
             Part::Opaque { .. } => OPAQUE_CHARGE,
         })
     })
+}
+
+/// Holds the live responses to the window as well, and says how the conversation stands.
+fn hold_to_window(
+    located: &Located,
+    limits: &Limits,
+    sent: &[(usize, &Response)],
+    measured: &[Measured<'_>],
+    held: &mut [Option<Held>],
+    notes: &mut Vec<Note>,
+) -> Option<Diagnosis> {
+    let outline = located.outline.as_ref()?;
+    let live = || sent.iter().enumerate().filter(|(_, (_, r))| r.dead.is_none());
+    let planned = live().filter_map(|(at, (_, r))| {
+        let m = measured.get(at)?;
+        let limit = held.get(at).copied().flatten().map_or(u64::MAX, |held| held.limit.max(m.floor));
+        let opaque = r.parts.iter().filter(|p| matches!(p, Part::Opaque { .. })).count() as u64;
+        let times = 1 + r.copies.iter().filter(|copy| copy.sent).count() as u64;
+        let marked = |p: &Part| matches!(p, Part::Text { measure, .. } if measure.speaks_of.is_some() || measure.prior != Prior::default());
+        let cut = r.parts.iter().any(marked);
+        let charge = opaque.saturating_mul(OPAQUE_CHARGE);
+        Some(Planned { size: m.size, held: m.size.min(limit), floor: m.floor, charge, times, record: r.record, cut })
+    });
+    let planned: Vec<Planned> = planned.collect();
+    let weighed = diagnosis::weigh(outline, limits, &planned, held.iter().any(Option::is_some));
+    for ((at, _), level) in live().zip(&weighed.held) {
+        let (Some(slot), Some(limit)) = (held.get_mut(at), *level) else { continue };
+        if slot.is_none_or(|held| limit < held.limit) {
+            *slot = Some(Held { limit, source: Source::WindowFlag, rule: Rule::Window });
+        }
+    }
+    notes.extend(weighed.passed_over.map(|text| Note { line: None, text: text.to_owned() }));
+    Some(weighed.diagnosis)
 }
 
 /// What the conversation's own configuration says. A value that is no limit is noted and passed over.

@@ -1,6 +1,6 @@
 //! One conversation: its lock, its copies in the right order, and what became of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -8,34 +8,41 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha256};
 
 use crate::assess::{Assessment, CutPart, CutTarget, Target};
+use crate::cap::limits::Unit;
+use crate::edits::{self, Unwedge};
 use crate::error::{Error, Result};
 use crate::event::{Event, FileReport, Finding, Hunk, Kind, Note, Status, Sums};
-use crate::format;
+use crate::format::{self, Depth};
 use crate::hunk::hunks;
 use crate::repair::{Hunks, Options};
 use crate::scan::{Conversation, Document};
 use crate::store::journal::Cut;
 use crate::store::look::Disk;
+use crate::store::spill::Spill;
 use crate::store::{AgentLock, Store, Times};
 use crate::tell;
+use crate::text::cut::FullText;
 use crate::text::literal;
 use crate::text::splice::{Splice, Splices};
 use crate::verify::Goal;
-use crate::work::{Closed, Replacement, Work};
+use crate::whole::WholeText;
+use crate::work::{Closed, How, Replacement, Work};
 
 /// A document, read and planned, and closed again.
 pub struct Draft {
     /// What was found in it.
     pub closed: Closed,
+    /// How many edits may go with the cuts.
+    edits: u64,
     /// Physical lines and what is wrong there.
     broken: Vec<(u64, String)>,
 }
 
 impl Draft {
-    /// How many texts are over a limit.
+    /// How many texts are over a limit, and how many edits may be made beside: each gets a number.
     #[must_use]
-    pub fn targets(&self) -> usize {
-        self.closed.before.targets.len()
+    pub fn changes(&self) -> u64 {
+        self.closed.before.targets.len() as u64 + self.edits
     }
 }
 
@@ -45,13 +52,19 @@ impl Draft {
 /// See [`Work::read`].
 pub fn read_document(conversation: &Conversation, document: &Document, options: &Options<'_>) -> Result<Draft> {
     let limits = (options.limits)(&document.real)?;
-    let thorough = options.thorough || document.named;
-    let work = Work::read_or_skim(conversation, document, limits, options.live_only, thorough, options.max_record)?;
+    let relics = options.unwedge == Unwedge::Always && conversation.format.keeps_relics();
+    let thorough = options.thorough || document.named || relics;
+    // What is read whole anyway is weighed as well.
+    let whole = thorough || limits.window().is_some() || conversation.format.framing() == format::Framing::Document;
+    let depth = if whole { Depth::Outline } else { Depth::Limits };
+    let how = How { live_only: options.live_only, longest: options.max_record, depth };
+    let work = Work::read_or_skim(conversation, document, limits, how, whole)?;
     let mut broken = Vec::new();
     for b in work.before.broken() {
         broken.push((work.source.position(b.at)?.0, b.what.clone()));
     }
-    Ok(Draft { closed: work.close(), broken })
+    let edits = edits::count(&work.before, options.unwedge);
+    Ok(Draft { closed: work.close(), edits, broken })
 }
 
 /// The new modification times of a conversation's copies: `Keep`, or times that leave the copy the agent loads the one it
@@ -126,7 +139,7 @@ impl Repair<'_> {
     #[must_use]
     pub fn run(&self, drafts: Vec<Result<Draft>>) -> Vec<Event> {
         let documents = &self.conversation.documents;
-        let needed = self.store.is_some() && drafts.iter().flatten().any(|d| d.targets() > 0);
+        let needed = self.store.is_some() && drafts.iter().flatten().any(|d| d.changes() > 0);
         let broken = documents.iter().zip(&drafts).find(|(_, draft)| draft.is_err()).map(|(d, _)| d.shown.clone());
         let mut lock = None;
         // What keeps the rest of the conversation from being repaired.
@@ -154,7 +167,7 @@ impl Repair<'_> {
             .iter()
             .zip(&drafts)
             .map(|(document, draft)| match draft {
-                Ok(d) => (d.closed.stamp.mtime, compared_time(document, d.closed.stamp.mtime), d.targets() > 0),
+                Ok(d) => (d.closed.stamp.mtime, compared_time(document, d.closed.stamp.mtime), d.changes() > 0),
                 Err(_) => (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH, false),
             })
             .collect();
@@ -166,7 +179,7 @@ impl Repair<'_> {
             .map(|(draft, time)| {
                 Some(draft.map(|draft| {
                     let first = number;
-                    number += draft.targets() as u64;
+                    number += draft.changes();
                     Turn { draft, time, number: first }
                 }))
             })
@@ -198,14 +211,14 @@ impl Repair<'_> {
     ) -> Vec<Event> {
         let mut report = self.report(document, &turn.draft);
         let broken = turn.draft.broken.clone();
-        let mut error = None;
-        if turn.draft.targets() > 0
+        let (mut error, mut unkept) = (None, Vec::new());
+        if turn.draft.changes() > 0
             && let Some(store) = self.store
         {
             let result = match (refused.take(), barred.as_ref()) {
                 (Some(e), _) => Err(e),
                 (None, Some(why)) => Err(Error::Refused { path: document.shown.clone(), why: why.clone() }),
-                (None, None) => self.repair(store, document, turn, lock, &mut report),
+                (None, None) => self.repair(store, document, turn, lock, &mut report, &mut unkept),
             };
             if let Err(e) = result {
                 // Replaced, though perhaps not for good: everything else left the original alone.
@@ -223,7 +236,7 @@ impl Repair<'_> {
         }
         let broken =
             broken.into_iter().map(|(line, what)| Error::BrokenRecord { path: document.shown.clone(), line, what });
-        let troubles: Vec<Event> = broken.chain(error).map(Event::Trouble).collect();
+        let troubles: Vec<Event> = broken.chain(unkept).chain(error).map(Event::Trouble).collect();
         std::iter::once(Event::File(Box::new(report))).chain(troubles).collect()
     }
 
@@ -234,28 +247,48 @@ impl Repair<'_> {
         turn: Turn,
         lock: Option<&AgentLock>,
         report: &mut FileReport,
+        unkept: &mut Vec<Error>,
     ) -> Result<()> {
         let Turn { draft, time, number } = turn;
-        let planned = draft.targets();
-        let Options { live_only, max_record, .. } = *self.options;
-        let work = Work::reopen(self.conversation, document, draft.closed, live_only, max_record)?;
+        let planned = (draft.closed.before.targets.len(), draft.edits);
+        let Options { live_only, max_record: longest, unwedge, .. } = *self.options;
+        let how = How { live_only, longest, depth: Depth::Limits };
+        let work = Work::reopen(self.conversation, document, draft.closed, how)?;
         // What came in between may have changed the plan. Cuts are numbered by now, so that one is for the next run.
-        if work.before.targets.len() != planned {
+        if (work.before.targets.len(), edits::count(&work.before, unwedge)) != planned {
             return Err(Error::Changed { path: document.shown.clone(), what: "changed" });
         }
         report.findings = tell::findings(&work.before);
         report.bytes = work.before.len;
         let mut pairs: Vec<(Splice, Cut, (u64, u64))> = Vec::new();
-        let mut notes = Vec::new();
+        let (mut left, mut notes) = (BTreeSet::new(), Vec::new());
+        let mut gone = Vec::new();
         // Read in the order they stand in: of a packed document that is one pass.
         let mut turns: Vec<_> = (number..).zip(&work.before.targets).zip(&mut report.findings).collect();
         turns.sort_by_key(|((_, target), _)| work.before.start(target));
         for ((id, target), finding) in turns {
-            let done = work.before.cut(target, &mut |span| work.span(span), &|what| work.unproven(what))?;
+            let whole = self.whole(document, &work.before, target, finding);
+            let place = |text: &[u8]| whole.as_ref().and_then(|whole| whole.place(text));
+            let full_text: Option<FullText<'_>> = if whole.is_some() { Some(&place) } else { None };
+            let (mut read, bad) = (|span| work.span(span), |what| work.unproven(what));
+            let done = work.before.cut_naming(target, &mut read, &bad, full_text)?;
+            // First the whole text is safe, then the response is cut.
+            let kept = whole.as_ref().filter(|_| self.writes && !done.parts.is_empty()).map_or(Ok(()), WholeText::keep);
+            if let Err(e) = kept {
+                unkept.push(e);
+                left.insert((target.response, target.copy));
+                (finding.delivered, finding.still_over) = (Some(finding.size), true);
+                continue;
+            }
+            if !done.parts.is_empty() {
+                finding.unit = Some(done.counted.name());
+                finding.full_text = done.full_text.as_ref().map(PathBuf::from);
+            }
             finding.delivered = Some(done.delivered);
             let batch_over = finding.kind == Kind::Response && finding.batch.is_some_and(|b| b.still_over);
             finding.still_over = done.delivered > target.held.limit || batch_over;
             finding.hunks = self.hunks(&done);
+            gone.extend(edits::gone(&work.before, target, &done));
             notes.extend(self.sidecar(document, finding, target, &done).map(|note| (id, note)));
             pairs.extend(done.parts.into_iter().map(|part| {
                 let cut = journal_cut(id, &work.before, target, &part);
@@ -266,6 +299,13 @@ impl Repair<'_> {
         }
         notes.sort_by_key(|(id, _)| *id);
         report.notes.extend(notes.into_iter().map(|(_, note)| note));
+        let next = number + planned.0 as u64;
+        let edits = edits::plan(&work.before, unwedge, &gone, &mut |span| work.span(span))?;
+        let goal = if edits::unwedges(&edits) { Goal::Unwedged } else { Goal::WithinLimits };
+        for (id, planned) in (next..).zip(&edits) {
+            let values = planned.values.iter().map(|value| (value.splice(), planned.journal(id, value), (0, 0)));
+            pairs.extend(values);
+        }
         if self.conversation.etiquette.pads {
             pad(&work.before, &mut pairs);
         }
@@ -285,12 +325,15 @@ impl Repair<'_> {
         let over = report.findings.iter().any(|f| f.still_over);
         if splices.is_empty() {
             // Nothing can be gained: no change, no backup, and still a finding.
-            report.status = Status::StillOver;
+            if !report.findings.is_empty() {
+                report.status = Status::StillOver;
+            }
             return Ok(());
         }
         report.bytes_after = splices.new_len(work.before.len);
-        let change = Replacement { splices: &splices, whole: None, goal: Goal::WithinLimits, times: time, cuts };
+        let change = Replacement { splices: &splices, whole: None, goal, times: time, cuts, left: &left };
         let commit = work.commit(store, change, lock, self.options.min_idle)?;
+        edits::tell(edits, &work.before, report);
         if self.writes {
             report.backup = commit.backup;
             report.status = if over { Status::StillOver } else { Status::Repaired };
@@ -298,8 +341,20 @@ impl Repair<'_> {
                 let changed = finding.delivered != Some(finding.size);
                 finding.cut = commit.run.as_ref().filter(|_| changed).map(|run| format!("{run}-{id}"));
             }
+            for (id, edit) in (next..).zip(&mut report.edits) {
+                edit.cut = commit.run.as_ref().map(|run| format!("{run}-{id}"));
+            }
         }
         Ok(())
+    }
+
+    /// Where the whole text of a response is looked for and kept; nowhere where nobody asked for more than the plain cut.
+    fn whole(&self, document: &Document, before: &Assessment, target: &Target, finding: &Finding) -> Option<WholeText> {
+        let tool = before.located.responses.get(target.response).and_then(|r| r.tool.as_deref());
+        let spill = self.options.spill.as_deref().map(Spill::new);
+        let asked = spill.is_some() || before.limits.unit(tool).value != Unit::Bytes;
+        let own = |id: &String| self.conversation.format.sidecars(&document.real, id);
+        asked.then(|| WholeText::new(finding.call_id.as_ref().map(own).unwrap_or_default(), spill))
     }
 
     /// Where the agent itself keeps the whole text of a cut, that is worth knowing.
@@ -330,6 +385,7 @@ impl Repair<'_> {
             notes: before.notes.clone(),
             sums: tell::sums(before),
             skimmed: before.skimmed,
+            diagnosis: before.diagnosis.clone(),
             ..self.failed(document)
         }
     }
@@ -345,9 +401,11 @@ impl Repair<'_> {
             bytes_after: None,
             backup: None,
             findings: Vec::new(),
+            edits: Vec::new(),
             notes: Vec::new(),
             sums: Sums::default(),
             skimmed: false,
+            diagnosis: None,
         }
     }
 }
@@ -387,5 +445,6 @@ fn journal_cut(id: u64, before: &Assessment, target: &Target, part: &CutPart) ->
         size: part.cut.before,
         delivered: part.cut.after,
         padding: false,
+        edit: None,
     }
 }

@@ -5,7 +5,10 @@
 
 use std::path::PathBuf;
 
+pub use crate::cap::plan::Rule;
+use crate::diagnosis::Diagnosis;
 use crate::error::Error;
+pub use crate::store::journal::EditKind;
 
 /// Something a run has to tell.
 #[derive(Debug)]
@@ -65,12 +68,16 @@ pub struct FileReport {
     pub backup: Option<PathBuf>,
     /// Findings, largest first.
     pub findings: Vec<Finding>,
+    /// What was, or would be, edited beside responses, in the order of the stream.
+    pub edits: Vec<Edit>,
     /// Notes: what was not understood, what stands in the agent's way, where else the text lies.
     pub notes: Vec<Note>,
     /// Sums over all responses of the document; all zero where it was skimmed.
     pub sums: Sums,
     /// Whether it was not read through, because little of it showed that nothing is over a limit.
     pub skimmed: bool,
+    /// Whether the conversation will run again, where that was looked at.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// What became of a document.
@@ -78,7 +85,7 @@ pub struct FileReport {
 pub enum Status {
     /// Nothing over a limit.
     Clean,
-    /// Something over a limit; nothing was to be written (`check`, or a dry run).
+    /// Something over a limit, or to be edited; nothing was to be written (`check`, or a dry run).
     Over,
     /// Repaired and verified; everything within its limits.
     Repaired,
@@ -126,26 +133,6 @@ pub struct Sums {
     pub copies: u64,
     /// Stored bytes of images and other uncuttable parts.
     pub opaque_stored: u64,
-}
-
-/// Why something is a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// The response is over its `size_threshold`.
-    Threshold,
-    /// The response is within its threshold; its batch is over the ceiling.
-    Batch,
-}
-
-impl Rule {
-    /// The name in reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Rule::Threshold => "threshold",
-            Rule::Batch => "batch",
-        }
-    }
 }
 
 /// What kind of text a finding is about.
@@ -219,8 +206,25 @@ pub struct Finding {
     pub still_over: bool,
     /// The cut's id, `RUN-N`, where one was written.
     pub cut: Option<String>,
+    /// What the cut was made in, where one was made or planned: `bytes`, `lines`, `json`, `diff`, `base64`.
+    pub unit: Option<&'static str>,
+    /// Where the whole text is, where a file of it was asked for or an earlier cut names one.
+    pub full_text: Option<PathBuf>,
     /// What the cut took away, by part, where text was asked for.
     pub hunks: Vec<Hunk>,
+}
+
+/// A stored value that goes with a cut, or by which the conversation would be wedged without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// What it is.
+    pub kind: EditKind,
+    /// Where.
+    pub place: Place,
+    /// Of a count of tokens: what it was and what it becomes.
+    pub tokens: Option<(u64, u64)>,
+    /// Its id, `RUN-N`, where it was written.
+    pub cut: Option<String>,
 }
 
 /// One part of a cut, for people: the decoded text around it. Lossy where the text is no valid Unicode.

@@ -115,7 +115,8 @@ mod tests {
     fn hunk(text: &[u8], (head, tail): (u64, u64), full: bool) -> Hunk {
         let size = text.len() as u64;
         let pieces = vec![Piece::Run(0..head), Piece::New("\n…".into()), Piece::Run(size - tail..size)];
-        let cut = Cut { literal: Vec::new(), before: 0, after: 0, head, tail, marker: "…".into(), second: None, pieces };
+        let cut =
+            Cut { literal: Vec::new(), before: 0, after: 0, head, tail, marker: "…".into(), second: None, pieces };
         let hunks = hunks(text, &cut, full);
         assert_eq!(hunks.len(), 1);
         hunks.into_iter().next().unwrap()
@@ -155,7 +156,16 @@ mod tests {
         let mut pieces: Vec<Piece> = (0..8).map(|i| Piece::Run(at(5 * i)..at(5 * i + 4))).collect();
         pieces.insert(1, Piece::New(", \"note\"".into()));
         pieces.push(Piece::New("[second]\n…".into()));
-        let cut = Cut { literal: Vec::new(), before: 0, after: 0, head: 0, tail: 0, marker: "…".into(), second: None, pieces };
+        let cut = Cut {
+            literal: Vec::new(),
+            before: 0,
+            after: 0,
+            head: 0,
+            tail: 0,
+            marker: "…".into(),
+            second: None,
+            pieces,
+        };
         let all = hunks(text.as_bytes(), &cut, true);
         assert_eq!(all.iter().map(|h| h.removed.as_str()).collect::<Vec<_>>()[..2], ["line 4\n", "line 9\n"]);
         assert_eq!((all.len(), all[0].marker.as_str(), all[1].marker.as_str()), (8, ", \"note\"", ""));

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::cap::limits::Limits;
 use crate::conversation::{Draft, Repair, read_document};
+use crate::edits::Unwedge;
 use crate::error::{Error, Result};
 use crate::event::{Event, Observer};
 use crate::format::Places;
@@ -18,6 +19,7 @@ use crate::pool;
 use crate::scan::{self, Request};
 use crate::store::journal::{Journal, Kind};
 use crate::store::recover::recover;
+use crate::store::spill::Spill;
 use crate::store::vault::Vault;
 use crate::store::{self, Dry, FileStore, Store};
 
@@ -53,6 +55,8 @@ pub struct Options<'a> {
     pub jobs: usize,
     /// Leave dead responses alone.
     pub live_only: bool,
+    /// What else goes.
+    pub unwedge: Unwedge,
     /// Read every stream from its first byte to its last, also where little of it shows that nothing is over a limit.
     pub thorough: bool,
     /// The longest record (a line, or a document that is one), in bytes; a file with a longer one is refused.
@@ -67,6 +71,8 @@ pub struct Options<'a> {
     pub no_backup: bool,
     /// Repair a file that has other hard links; they keep the old content.
     pub break_hardlinks: bool,
+    /// Keep the whole text of each cut response here, and name it in the response.
+    pub spill: Option<PathBuf>,
     /// Text of the cuts in events.
     pub hunks: Hunks,
     /// Set by a signal handler: finish the document at hand, begin no other.
@@ -91,8 +97,12 @@ pub struct Outcome {
 pub fn run(task: Task, request: &Request, options: &Options<'_>, observer: &mut dyn Observer) -> Result<Outcome> {
     let request = Request { skip: Some(options.vault.clone()), ..request.clone() };
     let found = scan::scan(&request, &options.places, options.limits)?;
-    if task != Task::Check {
-        refuse_inside(options, &found.walked)?;
+    if task != Task::Check && options.vault_named {
+        refuse_inside(&options.vault, &found.walked, "backup directory", "--backup-dir")?;
+    }
+    if let Some(dir) = &options.spill {
+        refuse_inside(dir, &found.walked, "spill directory", "--spill")?;
+        Spill::new(dir).check()?;
     }
     let documents = found.conversations.iter().map(|c| c.documents.len() as u64).sum();
     observer.event(Event::Found { documents, passed_over: found.passed_over, too_small: found.too_small });
@@ -122,7 +132,7 @@ pub fn run(task: Task, request: &Request, options: &Options<'_>, observer: &mut 
     let mut next = 1;
     for drafts in &read {
         numbers.push(next);
-        next += drafts.iter().flatten().flatten().map(|d| d.targets() as u64).sum::<u64>();
+        next += drafts.iter().flatten().flatten().map(|d| d.changes()).sum::<u64>();
     }
 
     let dry = Dry { break_hardlinks: options.break_hardlinks };
@@ -191,26 +201,21 @@ pub(crate) fn close_store(files: &FileStore, observer: &mut dyn Observer) -> Opt
     files.journal().run()
 }
 
-/// Backups inside the tree would be scanned, committed and copied with it.
-fn refuse_inside(options: &Options<'_>, walked: &[PathBuf]) -> Result<()> {
-    if !options.vault_named {
-        return Ok(());
-    }
-    let absolute = std::path::absolute(&options.vault).unwrap_or_else(|_| options.vault.clone());
+/// What is kept inside the tree would be scanned, committed and copied with it.
+fn refuse_inside(dir: &Path, walked: &[PathBuf], what: &str, flag: &str) -> Result<()> {
+    let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
     // The directory need not be there yet: what is there of it decides where it will lie.
-    let real = absolute.ancestors().find_map(|dir| {
-        let real = std::fs::canonicalize(dir).ok()?;
-        Some(real.join(absolute.strip_prefix(dir).ok()?))
+    let real = absolute.ancestors().find_map(|there| {
+        let real = std::fs::canonicalize(there).ok()?;
+        Some(real.join(absolute.strip_prefix(there).ok()?))
     });
     let real = real.unwrap_or(absolute);
     match walked.iter().find(|root| real.starts_with(root)) {
         None => Ok(()),
         Some(root) => {
-            let why = format!(
-                "the backup directory lies inside the scanned tree {}; name another one with --backup-dir",
-                root.display()
-            );
-            Err(Error::Refused { path: options.vault.clone(), why })
+            let why =
+                format!("the {what} lies inside the scanned tree {}; name another one with {flag}", root.display());
+            Err(Error::Refused { path: dir.to_owned(), why })
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct Request {
     pub format: Option<String>,
     /// A directory that no walk enters: where backups live.
     pub skip: Option<PathBuf>,
+    /// Open small files too: what is asked of a stream is more than whether something in it is over a limit.
+    pub every: bool,
 }
 
 /// The work that a request comes to.
@@ -87,6 +89,7 @@ pub fn scan(request: &Request, places: &Places, limits: &dyn Fn(&Path) -> Result
     let mut scan = Scan {
         formats,
         forced: request.format.is_some(),
+        every: request.every,
         exclude: globs(&request.exclude)?,
         skip: request.skip.as_deref().and_then(|dir| std::fs::canonicalize(dir).ok()),
         places,
@@ -136,6 +139,7 @@ fn ends_as(name: &OsStr, endings: &[&str]) -> bool {
 struct Scan<'a> {
     formats: Vec<&'static dyn Format>,
     forced: bool,
+    every: bool,
     exclude: GlobSet,
     skip: Option<PathBuf>,
     places: &'a Places,
@@ -276,6 +280,9 @@ impl Scan<'_> {
         // A small file may unpack to a large one.
         let looks = |f: &dyn Format| !f.small_is_clean() || f.packed(entry.path());
         if likely.any(|f| looks(*f) && f.candidate(&real(entry.path()))) {
+            return false;
+        }
+        if self.every {
             return false;
         }
         let Ok(len) = entry.metadata().map(|m| m.len()) else { return false };

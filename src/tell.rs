@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::assess::{self, Assessment, Target};
-use crate::event::{BatchInfo, Finding, Kind, Place, Rule, Sums};
+use crate::event::{BatchInfo, Finding, Kind, Place, Sums};
 use crate::format::Part;
 
 /// Sums over the responses of a document.
@@ -43,7 +43,7 @@ pub fn findings(before: &Assessment) -> Vec<Finding> {
             Part::Opaque { .. } => None,
         });
         Some(Finding {
-            rule: if target.held.by_batch { Rule::Batch } else { Rule::Threshold },
+            rule: target.held.rule,
             kind: if target.copy.is_some() { Kind::Copy } else { Kind::Response },
             place: Place { line: line.unwrap_or(1), record: copy.map_or(response.record, |copy| copy.record) },
             call_id: response.id.clone(),
@@ -61,6 +61,8 @@ pub fn findings(before: &Assessment) -> Vec<Finding> {
             delivered: None,
             still_over: false,
             cut: None,
+            unit: None,
+            full_text: None,
             hunks: Vec::new(),
         })
     };

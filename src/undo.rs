@@ -15,20 +15,20 @@ use crate::cap::limits::Limits;
 use crate::conversation::{self, compared_time, times};
 use crate::error::{Error, Result};
 use crate::event::{Event, Observer};
-use crate::format;
+use crate::format::{self, Depth};
 use crate::repair::{Options, clean_up, close_store, open_store};
 use crate::scan::{Conversation, Document};
 use crate::store::file::full_path;
-use crate::store::journal::{self, Cut, Intent, Kind, Outcome, Run, split_cut_id};
+use crate::store::journal::{self, Cut, EditKind, Intent, Kind, Outcome, Run, split_cut_id};
 use crate::store::look::Disk;
 use crate::store::vault::Vault;
 use crate::store::{AgentLock, Dry, FileStore, Store, Times};
 use crate::text::literal;
 use crate::text::splice::{Splice, Splices};
 use crate::verify::Goal;
-use crate::work::{Replacement, Work};
+use crate::work::{How, Replacement, Work};
 
-use parts::{Backup, Place, Places};
+use parts::{Backup, Place, Places, edits};
 use which::{find, real, standing};
 
 mod parts;
@@ -150,6 +150,12 @@ pub fn original(vault: &Vault, cut: &str) -> Result<Vec<u8>> {
         for part in intent.cuts.iter().filter(|c| c.id == number && !c.padding) {
             let backup = Backup::open(vault, intent)?;
             let literal = backup.span(part.old.clone())?;
+            if part.edit == Some(EditKind::Usage) {
+                let text = text.get_or_insert_with(Vec::new);
+                text.extend(literal);
+                text.push(b'\n');
+                continue;
+            }
             let decoded = literal::decode(&literal, part.encoding)
                 .map_err(|e| Error::Backup { path: backup.object.path().to_owned(), what: e.to_string() })?;
             text.get_or_insert_with(Vec::new).extend(decoded);
@@ -276,7 +282,8 @@ impl Undo<'_> {
             return Err(Error::Refused { path: document.real.clone(), why });
         }
         // What is put back is over limits by intention, so none are in force.
-        let work = Work::read(conversation, document, Limits::default(), false, self.options.max_record)?;
+        let how = How { live_only: false, longest: self.options.max_record, depth: Depth::Limits };
+        let work = Work::read(conversation, document, Limits::default(), how)?;
         let now = work.source.sha256()?;
         let undone = |state, backup| Ok(UndoneDocument { path: document.real.clone(), state, backup });
         let wanted: Vec<&Cut> = intent.cuts.iter().filter(|c| self.only.is_none_or(|n| n == c.id)).collect();
@@ -286,22 +293,27 @@ impl Undo<'_> {
         let as_left = now == intent.new.sha256 && self.only.is_none();
         let mut splices = Vec::new();
         let mut left = Vec::new();
-        let mut places = if as_left { None } else { Some(Places::of(&work)?) };
+        let mut places = if as_left { None } else { Some((Places::of(&work)?, edits(&work, &backup, &intent.cuts)?)) };
         let mut gone = HashSet::new();
         // Blanks come last: they go only where the record they fill is whole again.
         let (padding, texts): (Vec<&Cut>, Vec<&Cut>) = wanted.iter().partition(|c| c.padding);
         for cut in texts {
             let original = backup.span(cut.old.clone())?;
-            match &mut places {
-                None => splices.push((Splice { range: cut.new.clone(), new: original }, cut)),
-                Some(places) => match places.take(cut, &original) {
-                    Place::AsWritten(range) => splices.push((Splice { range, new: original }, cut)),
-                    Place::Original => {}
-                    Place::Gone => {
-                        gone.insert(cut.record);
-                        left.push(format!("{}-{}", self.run, cut.id));
+            let place = match &mut places {
+                None => Place::AsWritten(cut.new.clone()),
+                Some((_, edits)) if cut.edit.is_some() => edits.remove(&cut.old.start).unwrap_or(Place::Gone),
+                Some((texts, _)) => texts.take(cut, &original),
+            };
+            match place {
+                Place::AsWritten(range) => splices.push((Splice { range, new: original }, cut)),
+                Place::Original => {}
+                Place::Gone => {
+                    gone.insert(cut.record);
+                    let id = format!("{}-{}", self.run, cut.id);
+                    if !left.contains(&id) {
+                        left.push(id);
                     }
-                },
+                }
             }
         }
         for cut in padding {
@@ -318,7 +330,9 @@ impl Undo<'_> {
         }
         splices.sort_by_key(|(splice, _)| splice.range.start);
         let mut cuts: Vec<Cut> = splices.iter().map(|(splice, cut)| self.entry(splice, cut)).collect();
-        let restored = splices.iter().filter(|(_, cut)| !cut.padding).count() as u64;
+        // The numbers of one record are one edit.
+        let counts = |cut: &Cut| !cut.padding && (cut.edit.is_none() || cut.part == 0);
+        let restored = splices.iter().filter(|(_, cut)| counts(cut)).count() as u64;
         let splices = Splices::new(splices.into_iter().map(|(splice, _)| splice).collect())
             .map_err(|e| work.unproven(e.to_string()))?;
         for (cut, range) in cuts.iter_mut().zip(splices.new_ranges()) {
@@ -328,7 +342,7 @@ impl Undo<'_> {
         let goal = if as_left { Goal::Exactly(intent.old.sha256) } else { Goal::SameShape };
         let commit = work.commit(
             self.store,
-            Replacement { splices: &splices, whole, goal, times: time, cuts },
+            Replacement { splices: &splices, whole, goal, times: time, cuts, left: &BTreeSet::new() },
             lock,
             self.options.min_idle,
         )?;

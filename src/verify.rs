@@ -4,16 +4,18 @@
 //! byte must be the same, inside them the new literal must stand. The new document is then located like any other stream:
 //! same responses, same ids, same order, same kinds. For a repair, planning again must yield nothing more.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::assess::{self, Assessment, Reading};
+use crate::assess::{self, Assessment, Reading, Target};
 use crate::cap::limits::Limits;
+use crate::cap::plan::Rule;
 use crate::error::{Error, Result};
-use crate::format::{Depth, Format};
+use crate::format::{Depth, Format, RelicKind};
 use crate::text::splice::{Skip, Splices};
 
 /// A new document to be proven: its contents, read once from the first byte to the last.
@@ -83,6 +85,8 @@ pub struct Claim<'a> {
     pub splices: &'a Splices,
     /// What the new document must be besides.
     pub goal: Goal,
+    /// Targets that were not cut, by response and copy: what is over a limit because of them is so by intention.
+    pub left: &'a BTreeSet<(usize, Option<usize>)>,
 }
 
 /// What a new document must be, besides being the old one outside of the replacements.
@@ -90,6 +94,8 @@ pub struct Claim<'a> {
 pub enum Goal {
     /// Within every limit, as far as the cutter goes.
     WithinLimits,
+    /// The same, and without a stored error that would wedge the conversation again.
+    Unwedged,
     /// These very bytes, as they are stored.
     Exactly([u8; 32]),
     /// Nothing more.
@@ -107,8 +113,10 @@ pub fn prove(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<Verified> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
-    let mut reading =
-        Reading::new(claim.format, claim.path, Depth::Limits, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
+    // The window, where there is one, is planned again too.
+    let outlined = claim.before.located.outline.is_some();
+    let depth = if outlined { Depth::Outline } else { Depth::Limits };
+    let mut reading = Reading::new(claim.format, claim.path, depth, claim.asides.iter().map(|(p, b)| (&**p, &**b)));
     let mut hasher = Sha256::new();
     let mut pushed = Ok(());
     let len = compare(old, new, claim.splices, &mut |bytes| {
@@ -133,6 +141,12 @@ pub fn prove(
         Goal::Exactly(wanted) if wanted == sha256 => {}
         Goal::Exactly(_) => return Err(unproven("the result is not the original".into())),
         Goal::WithinLimits => settled(claim, &after, read_old)?,
+        Goal::Unwedged => {
+            if after.located.relics.iter().any(|relic| matches!(relic.kind, RelicKind::Error { .. })) {
+                return Err(unproven("a stored error of too much context is still there".into()));
+            }
+            settled(claim, &after, read_old)?;
+        }
     }
     Ok(Verified { sha256, len, contents })
 }
@@ -144,10 +158,21 @@ fn settled(
     read_old: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>>,
 ) -> Result<()> {
     let unproven = |what: String| Error::Unproven { path: claim.path.to_owned(), what };
+    // The siblings of a response that was left whole would have to make up for it.
+    let batch = |response: usize| after.located.responses.get(response).map(|r| r.batch);
+    let left: BTreeSet<Option<u64>> = claim.left.iter().map(|(response, _)| batch(*response)).collect();
+    let makes_up = |target: &Target| match target.held.rule {
+        Rule::Threshold => false,
+        Rule::Batch => left.contains(&batch(target.response)),
+        Rule::Window => !left.is_empty(),
+    };
     // In the order they stand in: of a packed document they are read in one pass.
     let mut targets: Vec<_> = after.targets.iter().collect();
     targets.sort_by_key(|target| after.start(target));
     for target in targets {
+        if claim.left.contains(&(target.response, target.copy)) || makes_up(target) {
+            continue;
+        }
         // A text that still is a target was one before. Its bytes are those of the old document with the replacements made:
         // that these were written has been seen.
         let mut read = |span: Range<u64>| claim.splices.read_new(span, read_old);

@@ -3,6 +3,7 @@
 //! Repair and undo differ in what they replace and in what they claim of the result, not in how it is done.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,18 +40,26 @@ pub struct Work<'a> {
     pub before: Assessment,
 }
 
+/// How a document is read.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// Leave dead responses alone.
+    pub live_only: bool,
+    /// What a record may have, in bytes.
+    pub longest: u64,
+    /// What is asked of the format.
+    pub depth: Depth,
+}
+
 impl<'a> Work<'a> {
-    /// Opens and reads a document. `longest`: what a record of it may have, in bytes.
+    /// Opens and reads a document.
     ///
     /// # Errors
     /// [`Error::Refused`] where a record is longer, [`Error::Changed`] where it is gone, [`Error::Broken`] where it cannot be understood, what reading returns.
-    pub fn read(
-        conversation: &'a Conversation,
-        document: &'a Document,
-        limits: Limits,
-        live_only: bool,
-        longest: u64,
-    ) -> Result<Self> {
+    pub fn read(conversation: &'a Conversation, document: &'a Document, limits: Limits, how: How) -> Result<Self> {
+        let How { live_only, longest, depth } = how;
+        // A policy may know the agent's tools.
+        let limits = limits.of_agent(conversation.format.about().name);
         let source = open(conversation, document)?;
         let mut asides: Vec<(PathBuf, Vec<u8>)> = Vec::new();
         for path in &document.asides {
@@ -59,7 +68,7 @@ impl<'a> Work<'a> {
             asides.extend(bytes.map(|bytes| (path.clone(), bytes)));
         }
         let beside = asides.iter().map(|(p, b)| (&**p, &**b));
-        let mut reading = Reading::within(longest, conversation.format, &document.real, Depth::Limits, beside);
+        let mut reading = Reading::within(longest, conversation.format, &document.real, depth, beside);
         let whole = conversation.format.framing() == Framing::Document;
         let too_long = |e| too_long(&document.shown, e, source.stamp().size, whole);
         if whole && source.stamp().size > longest {
@@ -84,21 +93,32 @@ impl<'a> Work<'a> {
         conversation: &'a Conversation,
         document: &'a Document,
         limits: Limits,
-        live_only: bool,
+        how: How,
         thorough: bool,
-        longest: u64,
     ) -> Result<Self> {
         let format = conversation.format;
+        let mut how = how;
         // What is packed cannot be read from its end.
         if !thorough && format.framing() == Framing::Lines && !format.packed(&document.real) {
             let source = open(conversation, document)?;
             let ceiling = limits.ceiling().value.bytes();
-            if skim::nothing_over(&source, format.seams(), limits.smallest(), ceiling)? {
+            // One that may have ended in an error is read, whatever its size.
+            if ends_in_error(&source, format.error_marks())? {
+                how.depth = Depth::Outline;
+            } else if skim::nothing_over(&source, format.seams(), limits.smallest(), ceiling)? {
                 let before = Assessment::skimmed(source.stamp().size, &limits);
-                return Ok(Work { conversation, document, source, asides: Vec::new(), limits, live_only, before });
+                return Ok(Work {
+                    conversation,
+                    document,
+                    source,
+                    asides: Vec::new(),
+                    limits,
+                    live_only: how.live_only,
+                    before,
+                });
             }
         }
-        Self::read(conversation, document, limits, live_only, longest)
+        Self::read(conversation, document, limits, how)
     }
 
     /// What is kept of a document that is closed again.
@@ -111,17 +131,13 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// See [`Work::read`].
-    pub fn reopen(
-        conversation: &'a Conversation,
-        document: &'a Document,
-        closed: Closed,
-        live_only: bool,
-        longest: u64,
-    ) -> Result<Self> {
+    pub fn reopen(conversation: &'a Conversation, document: &'a Document, closed: Closed, how: How) -> Result<Self> {
         let source = open(conversation, document)?;
         if source.stamp() != closed.stamp {
-            return Self::read(conversation, document, closed.limits, live_only, longest);
+            let depth = if closed.before.located.outline.is_some() { Depth::Outline } else { Depth::Limits };
+            return Self::read(conversation, document, closed.limits, How { depth, ..how });
         }
+        let live_only = how.live_only;
         let Closed { asides, limits, before, .. } = closed;
         source.assume_len(before.len);
         Ok(Work { conversation, document, source, asides, limits, live_only, before })
@@ -155,7 +171,7 @@ impl<'a> Work<'a> {
         // Two runs on one stream exclude each other. That nothing came before this one has the lock, the store sees: the
         // document must still be the one that was opened.
         let _alone = stream_lock(&self.source)?;
-        let Replacement { splices, whole, goal, times, cuts } = change;
+        let Replacement { splices, whole, goal, times, cuts, left } = change;
         let claim = Claim {
             format: self.conversation.format,
             path: &self.document.real,
@@ -165,6 +181,7 @@ impl<'a> Work<'a> {
             before: &self.before,
             splices,
             goal,
+            left,
         };
         let proof = RefCell::new(claim);
         store.commit(Change {
@@ -198,6 +215,20 @@ impl skim::Bytes for Source {
         Source::read_at(self, offset, buffer)
     }
 }
+
+/// Whether the last few records hold what this format's stored errors hold.
+fn ends_in_error(source: &Source, marks: &[&[u8]]) -> Result<bool> {
+    if marks.is_empty() {
+        return Ok(false);
+    }
+    let size = source.stamp().size;
+    let mut tail = vec![0; usize::try_from(size.min(TAIL)).unwrap_or_default()];
+    source.read_at(size - tail.len() as u64, &mut tail)?;
+    Ok(marks.iter().any(|mark| memchr::memmem::find(&tail, mark).is_some()))
+}
+
+/// Bytes at the end of a stream that show whether it ended in an error: a few records of the agent's own come after it.
+const TAIL: u64 = 8 * 1024;
 
 /// The refusal of a document with a record that is too long.
 fn too_long(path: &Path, e: TooLong, size: u64, whole: bool) -> Error {
@@ -249,4 +280,6 @@ pub struct Replacement<'a> {
     pub times: Times,
     /// What the journal keeps of each replaced literal, in the order of the splices.
     pub cuts: Vec<Cut>,
+    /// Targets that are left as they are, by response and copy.
+    pub left: &'a BTreeSet<(usize, Option<usize>)>,
 }

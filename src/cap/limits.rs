@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::policy::Policy;
 use super::size::ByteSize;
 
 /// The key that stands for every tool.
@@ -126,6 +127,10 @@ pub enum Source {
     Conversation,
     /// The user's configuration file.
     User,
+    /// `--window`.
+    WindowFlag,
+    /// `--policy`.
+    PolicyFlag,
     /// Nothing said otherwise.
     Default,
 }
@@ -143,6 +148,8 @@ impl Source {
             Source::Project => "unwedge.toml",
             Source::Conversation => "conversation",
             Source::User => "user config",
+            Source::WindowFlag => "--window",
+            Source::PolicyFlag => "--policy",
             Source::Default => "default",
         }
     }
@@ -192,6 +199,20 @@ pub struct Resolved<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     layers: Vec<Layer>,
+    policy: Option<&'static Policy>,
+    window: Option<WindowLimit>,
+    agent: &'static str,
+}
+
+/// The third limit: what the live conversation must fit into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowLimit {
+    /// The model's context window in tokens; `None`: that of the model that the stream names.
+    pub tokens: Option<u64>,
+    /// Tokens of it that are kept free.
+    pub reserve: u64,
+    /// How many turns at the end are cut last.
+    pub keep_last: u64,
 }
 
 impl Limits {
@@ -199,14 +220,49 @@ impl Limits {
     #[must_use]
     pub fn new(mut layers: Vec<Layer>) -> Self {
         layers.sort_by_key(|l| l.source);
-        Limits { layers }
+        Limits { layers, ..Limits::default() }
+    }
+    /// These limits with a policy: it says which end is kept where nothing else does, and may hold a response to a share of the
+    /// window.
+    #[must_use]
+    pub fn under(self, policy: &'static Policy) -> Self {
+        Limits { policy: Some(policy), ..self }
+    }
+    /// These limits and a window.
+    #[must_use]
+    pub fn within(self, window: Option<WindowLimit>) -> Self {
+        Limits { window, ..self }
+    }
+    /// These limits for the conversations of one agent, by its format's name.
+    #[must_use]
+    pub fn of_agent(&self, agent: &'static str) -> Self {
+        Limits { agent, ..self.clone() }
+    }
+    /// The window, where there is one.
+    #[must_use]
+    pub fn window(&self) -> Option<WindowLimit> {
+        self.window
+    }
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> &'static Policy {
+        self.policy.unwrap_or(Policy::D24)
+    }
+    /// These limits once the window of the conversation is known: the policy may hold a response to a share of it. That is no
+    /// more than what is the limit without a policy.
+    #[must_use]
+    pub fn knowing(&self, window: Option<u64>) -> Self {
+        let Some(share) = self.policy().most else { return self.clone() };
+        let mut layer = Layer::new(Source::PolicyFlag);
+        layer.thresholds.insert(EVERY.to_owned(), Limit::Bytes(share.bytes(window).min(DEFAULT_THRESHOLD)));
+        self.with(layer)
     }
     /// These limits with one more layer, in its place.
     #[must_use]
     pub fn with(&self, layer: Layer) -> Self {
         let mut layers = self.layers.clone();
         layers.push(layer);
-        Limits::new(layers)
+        Limits { layers: Limits::new(layers).layers, ..self.clone() }
     }
     /// The `size_threshold` of a tool; a response whose tool is not known has only `*`.
     #[must_use]
@@ -217,6 +273,13 @@ impl Limits {
     #[must_use]
     pub fn keep(&self, tool: Option<&str>) -> Resolved<Keep> {
         self.resolve(tool, |layer| &layer.keeps, Keep::default())
+    }
+    /// Which end a cut of one response keeps: as it is said for its tool, else by the policy, which may know the tool and
+    /// whether it said that it failed.
+    #[must_use]
+    pub fn keep_of(&self, tool: Option<&str>, failed: bool) -> Keep {
+        let said = self.keep(tool);
+        if said.source == Source::Default { self.policy().keep(self.agent, tool, failed) } else { said.value }
     }
     /// In what unit responses of this tool are cut.
     #[must_use]
@@ -238,7 +301,8 @@ impl Limits {
         let named: BTreeSet<&str> =
             self.layers.iter().flat_map(|layer| layer.thresholds.keys().map(String::as_str)).collect();
         let thresholds = named.into_iter().map(Some).chain([None]).map(|tool| self.threshold(tool).value);
-        thresholds.chain([self.ceiling().value]).filter_map(Limit::bytes).min()
+        let shares = self.policy().most.map(|share| Limit::Bytes(share.least));
+        thresholds.chain([self.ceiling().value]).chain(shares).filter_map(Limit::bytes).min()
     }
     /// A named tool in any source comes before `*` in every source.
     fn resolve<T: Copy>(

@@ -4,7 +4,7 @@
 
 use super::size::{ByteSize, Human};
 
-const OPEN: &str = "... [truncated, ";
+pub(crate) const OPEN: &str = "... [truncated, ";
 const ARROW: &str = " → ";
 const CLOSE: &str = "]";
 

@@ -25,8 +25,31 @@ pub struct Held {
     pub limit: u64,
     /// Where the limit comes from.
     pub source: Source,
-    /// Whether it is the batch's level rather than the response's own threshold.
-    pub by_batch: bool,
+    /// Which limit it is.
+    pub rule: Rule,
+}
+
+/// The limits there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The response's own threshold.
+    Threshold,
+    /// The level that its batch comes down to.
+    Batch,
+    /// The level that the live conversation comes down to, so that it fits the window.
+    Window,
+}
+
+impl Rule {
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Threshold => "threshold",
+            Rule::Batch => "batch",
+            Rule::Window => "window",
+        }
+    }
 }
 
 /// A batch and what is left of it.
@@ -72,10 +95,10 @@ pub fn plan(responses: &[Measured<'_>], limits: &Limits) -> Plan {
         let budget = batch::budget(&members, ceiling.value.bytes());
         for ((i, _, threshold), allowance) in measured.iter().zip(&budget.allowances) {
             let Some(limit) = *allowance else { continue };
-            let by_batch = threshold.value.bytes() != Some(limit);
-            let source = if by_batch { ceiling.source } else { threshold.source };
+            let rule = if threshold.value.bytes() == Some(limit) { Rule::Threshold } else { Rule::Batch };
+            let source = if rule == Rule::Batch { ceiling.source } else { threshold.source };
             if let Some(slot) = plan.held.get_mut(*i) {
-                *slot = Some(Held { limit, source, by_batch });
+                *slot = Some(Held { limit, source, rule });
             }
         }
         let size = members.iter().fold(0_u64, |sum, m| sum.saturating_add(m.size));

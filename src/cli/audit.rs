@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use unwedge::edits::Unwedge;
 use unwedge::event::{Event, Observer};
 use unwedge::repair::{self, Hunks, Options, Task};
 use unwedge::scan::Request;
 
-use super::args::{Check, Diff, Fix, ReportFormat, Run, Selection};
+use super::args::{Ask, Check, Diff, Fix, ReportFormat, Run};
 use super::config::Config;
 use super::exit::Exit;
 use super::out::Console;
@@ -28,6 +29,7 @@ struct Job<'a> {
     no_backup: bool,
     break_hardlinks: bool,
     fail_on_fix: bool,
+    unwedge: Unwedge,
 }
 
 /// Reports what is over a limit.
@@ -38,7 +40,7 @@ pub fn check(check: &Check, volume: Volume, console: &mut Console) -> Result<Exi
     }
     let job = Job {
         task: Task::Check,
-        request: request(&check.paths, nothing_named, &check.run.selection)?,
+        request: request(&check.paths, nothing_named, &check.run)?,
         run: &check.run,
         min_idle: Duration::ZERO,
         // Only not to be walked into.
@@ -47,6 +49,7 @@ pub fn check(check: &Check, volume: Volume, console: &mut Console) -> Result<Exi
         no_backup: false,
         break_hardlinks: false,
         fail_on_fix: false,
+        unwedge: Unwedge::Never,
     };
     job.run(volume, console)
 }
@@ -60,7 +63,7 @@ pub fn fix(fix: &Fix, volume: Volume, console: &mut Console) -> Result<Exit> {
     }
     let job = Job {
         task: if fix.dry_run { Task::DryRun } else { Task::Fix },
-        request: request(&fix.paths, fix.all, &fix.run.selection)?,
+        request: request(&fix.paths, fix.all, &fix.run)?,
         run: &fix.run,
         min_idle: fix.min_idle,
         vault: vault(fix.backup_dir.as_deref())?,
@@ -68,6 +71,11 @@ pub fn fix(fix: &Fix, volume: Volume, console: &mut Console) -> Result<Exit> {
         no_backup: fix.no_backup,
         break_hardlinks: fix.break_hardlinks,
         fail_on_fix: fix.exit_non_zero_on_fix,
+        unwedge: match (fix.unwedge, fix.no_unwedge) {
+            (true, _) => Unwedge::Always,
+            (false, true) => Unwedge::Never,
+            (false, false) => Unwedge::Auto,
+        },
     };
     job.run(volume, console)
 }
@@ -88,13 +96,21 @@ pub fn vault(backup_dir: Option<&Path>) -> Result<PathBuf> {
 
 impl Job<'_> {
     fn run(&self, volume: Volume, console: &mut Console) -> Result<Exit> {
-        let config = Config::new(&self.run.limits, env::config_file().as_deref())?;
+        let flags = &self.run.limits;
+        if let Some(Ask::Tokens(tokens)) = flags.window
+            && tokens <= flags.reserve
+        {
+            let reserve = flags.reserve;
+            bail!("--window {tokens} leaves nothing: {reserve} tokens of it are kept free; lower that with --reserve");
+        }
+        let config = Config::new(flags, env::config_file().as_deref())?;
         let stop = signals::stop_flag();
         let options = Options {
             limits: &|file| config.limits(file),
             places: env::places()?,
             jobs: self.run.selection.jobs.unwrap_or(0),
             live_only: self.run.selection.live_only,
+            unwedge: self.unwedge,
             thorough: self.run.selection.thorough,
             max_record: self.run.selection.max_record.0,
             min_idle: self.min_idle,
@@ -102,6 +118,7 @@ impl Job<'_> {
             vault_named: self.backup_dir.is_some(),
             no_backup: self.no_backup,
             break_hardlinks: self.break_hardlinks,
+            spill: self.run.spill.clone(),
             hunks: self.hunks(),
             stop: &stop,
         };
@@ -143,7 +160,8 @@ impl Job<'_> {
     }
 }
 
-fn request(paths: &[PathBuf], known_places: bool, selection: &Selection) -> Result<Request> {
+fn request(paths: &[PathBuf], known_places: bool, run: &Run) -> Result<Request> {
+    let selection = &run.selection;
     let mut named = paths.to_vec();
     if let Some(list) = &selection.files_from {
         named.extend(listed(list, selection.null)?);
@@ -153,6 +171,7 @@ fn request(paths: &[PathBuf], known_places: bool, selection: &Selection) -> Resu
         known_places,
         exclude: selection.exclude.clone(),
         format: selection.format.clone(),
+        every: run.selection.thorough || run.limits.window.is_some(),
         ..Request::default()
     })
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use unwedge::cap::limits::{Layer, Limit, Limits, Resolved, Source};
+use unwedge::cap::limits::{Layer, Limit, Limits, Resolved, Source, WindowLimit};
+use unwedge::cap::policy::Policy;
 use unwedge::error::Error;
 
-use super::args::LimitFlags;
+use super::args::{Ask, LimitFlags};
 use super::config_file::{self, ConfigError};
 
 /// The file that is looked for in a repaired file's directory and above.
@@ -21,6 +22,10 @@ pub struct Config {
     base: Vec<Layer>,
     /// Whether the nearest `unwedge.toml` is looked for.
     nearest: bool,
+    /// The policy, where one was asked for.
+    policy: Option<&'static Policy>,
+    /// The window, where one was asked for.
+    window: Option<WindowLimit>,
     /// What is known of directories. Files of one directory share their limits, and agents keep many files in one.
     known: Mutex<HashMap<PathBuf, Nearest>>,
 }
@@ -63,7 +68,9 @@ impl Config {
             let absent = || ConfigError { path: path.clone(), line: None, what: "there is no such file".into() };
             base.push(config_file::read(path, Source::Project)?.ok_or_else(absent)?);
         }
-        Ok(Config { base, nearest: !flags.isolated && flags.config.is_none(), known: Mutex::default() })
+        let policy = flags.policy.as_deref().and_then(Policy::named);
+        let nearest = !flags.isolated && flags.config.is_none();
+        Ok(Config { base, nearest, policy, window: window(flags), known: Mutex::default() })
     }
 
     /// The limits of a file, without those of its conversation.
@@ -75,7 +82,12 @@ impl Config {
             let line = e.line.map(|n| format!("line {n}: ")).unwrap_or_default();
             Error::Refused { path: e.path, why: format!("{line}{}; {} was left alone", e.what, file.display()) }
         })?;
-        Ok(Limits::new(self.base.iter().cloned().chain(project.map(|p| p.layer.clone())).collect()))
+        let limits = Limits::new(self.base.iter().cloned().chain(project.map(|p| p.layer.clone())).collect());
+        let limits = limits.within(self.window);
+        Ok(match self.policy {
+            Some(policy) => limits.under(policy),
+            None => limits,
+        })
     }
 
     /// What a report says was in force: once all files are done.
@@ -119,6 +131,14 @@ impl Config {
         // Where two threads came here together, both files' limits are those of the first.
         known.entry(dir.to_owned()).or_insert(nearest).clone()
     }
+}
+
+fn window(flags: &LimitFlags) -> Option<WindowLimit> {
+    let tokens = match flags.window? {
+        Ask::Auto => None,
+        Ask::Tokens(tokens) => Some(tokens),
+    };
+    Some(WindowLimit { tokens, reserve: flags.reserve, keep_last: flags.keep_last })
 }
 
 fn from_flags(flags: &LimitFlags) -> Vec<Layer> {

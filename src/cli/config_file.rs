@@ -126,7 +126,8 @@ impl Reader {
                     layer.units.insert(tool.to_owned(), unit);
                 }
                 other => {
-                    let what = format!("unknown key `{name}.{}`; known are size_threshold, keep and unit", shown(other));
+                    let what =
+                        format!("unknown key `{name}.{}`; known are size_threshold, keep and unit", shown(other));
                     return Err(self.fault(key, what));
                 }
             }
@@ -173,8 +174,9 @@ impl Reader {
             Some("lines") => Ok(Unit::Lines),
             Some("json") => Ok(Unit::Json),
             Some("diff") => Ok(Unit::Diff),
-            _ => Err(self
-                .fault(value, format!("`{name}` must be \"auto\", \"bytes\", \"lines\", \"json\" or \"diff\""))),
+            _ => {
+                Err(self.fault(value, format!("`{name}` must be \"auto\", \"bytes\", \"lines\", \"json\" or \"diff\"")))
+            }
         }
     }
 
@@ -232,7 +234,11 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_named_with_its_line() {
         fault("\nbatch_cieling = 1", 2, "unknown key `batch_cieling`; known are batch_ceiling and tools");
-        fault("[tools.shell]\nlimit = 1", 2, "unknown key `tools.shell.limit`; known are size_threshold, keep and unit");
+        fault(
+            "[tools.shell]\nlimit = 1",
+            2,
+            "unknown key `tools.shell.limit`; known are size_threshold, keep and unit",
+        );
         fault("[tools.'*']\n\nx = 1", 3, "unknown key `tools.'*'.x`; known are size_threshold, keep and unit");
         fault("tools = 1", 1, "`tools` must be a table, not a value of type integer");
         fault("[tools]\nshell = '1MB'", 2, "`tools.shell` must be a table, not a value of type string");

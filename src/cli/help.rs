@@ -32,6 +32,18 @@ Files:
     [tools.shell]
     size_threshold = \"1MB\"
     keep = \"both\"
+    unit = \"lines\"
+
+Units:
+  bytes    characters, as many as fit (the default)
+  lines    whole lines
+  json     JSON that stays JSON: every key stays, the largest strings and the longest arrays become shorter
+  diff     whole file sections of a diff
+  auto     what suits the text; a long base64 blob is replaced by its media type, size and hash
+  What does not fit in its unit is cut in lines, or else in bytes. Next to the marker a second line says what there is:
+    [1200 of 8000 lines kept; omitted 1201-8000; full text: /spill/0b5c….txt]
+  With --spill DIR the whole text of every cut response is kept in DIR before it is cut, and the second line names that file,
+  so that the agent can read on. Where the agent keeps the very same text itself, its file is named and nothing is written.
 
 Sizes:
   A number of bytes, or a number with B, K, KB, KiB, M, MB, MiB, G, GB or GiB,
@@ -68,6 +80,15 @@ Everything is planned before anything is written. A file that is to change is ba
 beside it and proven, and only then take its place. A stream that is in use is refused. Nothing is written where nothing is \
 over a limit, and a second run finds nothing but what could not be cut further.";
 
+pub const UNWEDGE: &str = "\
+Edit also what else keeps a conversation wedged: stored errors of too much context, and counts of what is cut.
+
+pi acts on both at the next prompt: it compacts, and what a cut kept is never sent. So the text of the errors a session ends in \
+is reworded, and the count of tokens its last answer is stored with is lowered by what was cut before it, four bytes a token. \
+Without this flag and --no-unwedge that is done where a session ends in such an error and something that is sent was cut. \
+With it, counts are lowered in a session that ends well too, and errors reworded where nothing is over a limit. Other agents \
+store nothing of the kind.";
+
 pub const FIX: &str = "\
 Exit status:
   0    nothing over a limit, or all of it repaired and verified
@@ -78,7 +99,9 @@ Exit status:
 Examples:
   unwedge fix -n --diff full .     see every line that would go
   unwedge fix --all                repair everything
-  unwedge fix --keep both --tool shell=32KB events.json";
+  unwedge fix --keep both --tool shell=32KB events.json
+  unwedge fix --unit auto --spill ~/.local/share/agent-texts --all
+                                   cut in natural units, keep whole texts at hand";
 
 pub const UNDO_ABOUT: &str = "\
 Put back what a run cut.

@@ -43,6 +43,7 @@ pub fn undo(undo: &Undo, volume: Volume, console: &mut Console) -> Result<Exit> 
         places,
         jobs: 0,
         live_only: false,
+        unwedge: unwedge::edits::Unwedge::Never,
         thorough: false,
         max_record: undo.max_record.0,
         min_idle: undo.min_idle,
@@ -50,6 +51,7 @@ pub fn undo(undo: &Undo, volume: Volume, console: &mut Console) -> Result<Exit> 
         vault_named: undo.backup_dir.is_some(),
         no_backup: false,
         break_hardlinks: undo.break_hardlinks,
+        spill: None,
         hunks: Hunks::None,
         stop: &stop,
     };

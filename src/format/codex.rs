@@ -16,7 +16,8 @@
 //! Learnt from running codex 0.171.0 offline with edited rollouts, and from openai/codex: `rollout/src/recorder.rs`
 //! (`05eb6e5e`), `load_error.rs` (`0fe5f32c`) and `compression.rs` (`3846901e`), `core/src/session/rollout_reconstruction.rs`
 //! (`0cf88612`) for what is live, `protocol/src/models.rs` for outputs. A database of the agent's (`thread_history`) holds byte
-//! offsets of lines, and accepts blanks before a newline: so records are padded.
+//! offsets of lines, and accepts blanks before a newline: so records are padded,
+//! and nothing else has to go with a cut.
 
 mod events;
 mod locate;
@@ -108,6 +109,10 @@ impl Format for Codex {
             "_call",
         ];
         !looks_whole(record) || WORDS.iter().any(|word| memmem::find(record, word.as_bytes()).is_some())
+    }
+
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"type\":\"error\"", b"\"type\":\"stream_error\""]
     }
 
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {

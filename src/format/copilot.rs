@@ -86,6 +86,10 @@ impl Format for Copilot {
         dir.parent().and_then(Path::parent).and_then(Path::file_name) == Some(OsStr::new(SESSIONS))
     }
 
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"session.error\""]
+    }
+
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {
         // A moved `$COPILOT_HOME` must be named.
         let dir = places.home.as_ref().map(|home| home.join(".copilot").join(SESSIONS));

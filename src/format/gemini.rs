@@ -71,6 +71,10 @@ impl Format for Gemini {
         !looks_whole(record) || WORDS.iter().any(|word| memmem::find(record, word.as_bytes()).is_some())
     }
 
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"type\":\"error\""]
+    }
+
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {
         known_places(look, places)
     }

@@ -147,9 +147,19 @@ pub trait Format: Sync {
     fn small_is_clean(&self) -> bool {
         true
     }
+    /// Whether its streams store what wedges a conversation again although its responses were cut: [`Located::relics`].
+    /// pi alone does. Codex's index of offsets stays right where lines keep their length, and Claude Code keeps nothing of the kind.
+    fn keeps_relics(&self) -> bool {
+        false
+    }
     /// Where batches end, for [`crate::skim`]. `None`: a stream larger than the ceiling is read.
     fn seams(&self) -> Option<&dyn Seams> {
         None
+    }
+    /// Bytes that a record holds in which the agent stores that a request failed. None: it stores no such thing, or only where
+    /// it is read whole anyway.
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[]
     }
     /// Whether walking leaves this directory out.
     fn prunes(&self, _dir: &Path) -> bool {
@@ -240,6 +250,9 @@ pub struct Located {
     /// Where the records end that hold a response or a copy, by their number: the offset of the newline (LF or CRLF), or
     /// of the document's end. Only where the format pads.
     pub record_ends: BTreeMap<u64, u64>,
+    /// What would wedge the conversation again although its responses were cut, in the order of the stream. Whether any of
+    /// it is to go is not the format's to say.
+    pub relics: Vec<Relic>,
     /// What the next request would carry beside responses. `None`: it was not asked for, or the stream is not what is sent.
     pub outline: Option<Outline>,
 }
@@ -273,6 +286,37 @@ pub struct Broken {
     pub what: String,
     /// Whether the whole stream cannot be understood because of it. Otherwise only this record stays as it is.
     pub whole: bool,
+}
+
+/// A stored value by which the agent would take the conversation for too large although it no longer is. Responses are
+/// none of it, and never a text that is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relic {
+    /// The number of its record, from 0.
+    pub record: u64,
+    /// The physical line it starts at, from 1.
+    pub line: u64,
+    /// The value's bytes in the document, quotes included.
+    pub span: Range<u64>,
+    /// What it is.
+    pub kind: RelicKind,
+}
+
+/// What a [`Relic`] is, and what has to stand there instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelicKind {
+    /// The text of an error of too much context: the latest there is, nothing successful came after it.
+    Error {
+        /// A literal that the agent takes for no such error, not longer than what stands there.
+        new: &'static str,
+        /// Which of [`Located::notes`] is no longer true then.
+        note: &'static str,
+    },
+    /// Tokens of the prompt as the provider counted them for the last request that was answered; where there are several
+    /// such numbers, they add up. What was cut before it is no longer among them.
+    Prompt,
+    /// Tokens of that request and its answer together.
+    Total,
 }
 
 /// What a tool returned to the assistant.

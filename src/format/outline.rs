@@ -32,6 +32,8 @@ pub struct Outline {
     pub window: Option<u64>,
     /// The provider's own figures of the last request that can be held against what is live now.
     pub usage: Option<Usage>,
+    /// Those of the first such request, where that is another one: two points make a line.
+    pub first_usage: Option<Usage>,
 }
 
 /// Decoded UTF-8 bytes by what they are; images by number. Of structured values (the arguments of calls) the keys, strings
@@ -79,8 +81,7 @@ pub struct StoredError {
 }
 
 /// What the provider counted for one request, and what stood before it. Left out where the request carried something else
-/// than what is live of it now: before a compaction or an edit of the context, and where a response has been cut, of which
-/// nobody can tell whether that was before or after.
+/// than what is live of it now: before a compaction or an edit of the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// The record of the answer, from 0.
@@ -91,4 +92,7 @@ pub struct Usage {
     pub bytes: u64,
     /// The images among it.
     pub images: u64,
+    /// How many bytes more the responses had before they were cut, by what their markers say, rounded up. Nobody can tell
+    /// whether that was before this request or after it.
+    pub cut: u64,
 }

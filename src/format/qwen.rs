@@ -79,6 +79,10 @@ impl Format for Qwen {
         !looks_whole(record) || memmem::find(record, b"\"uuid\"").is_some()
     }
 
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"qwen-code.api_error"]
+    }
+
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {
         places.home.iter().map(|home| home.join(".qwen").join("projects")).filter(|dir| look.is_dir(dir)).collect()
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::{Depth, FORMATS, Format, HEAD, Located, Look, Part, Probe, Response};
 use crate::assess::{self, Assessment, Reading};
-use crate::cap::limits::{Keep, Layer, Limit, Limits, Source};
+use crate::cap::limits::{Keep, Layer, Limit, Limits, Source, Unit};
 use crate::error::Error;
 use crate::text::splice::{Splice, Splices};
 
@@ -217,6 +217,7 @@ fn arguments(case: &[u8]) -> Limits {
     let case: serde_json::Value = serde_json::from_slice(case).unwrap();
     let args: Vec<&str> = case["args"].as_array().unwrap().iter().map(|a| a.as_str().unwrap()).collect();
     let (mut thresholds, mut ceiling, mut keep) = (vec![("*", "256KB")], "2MB", Keep::Head);
+    let mut units = Layer::new(Source::UnitFlag);
     for pair in args.chunks(2) {
         match pair {
             ["--size-threshold", size] => thresholds[0].1 = size,
@@ -224,8 +225,14 @@ fn arguments(case: &[u8]) -> Limits {
             ["--batch-ceiling", size] => ceiling = size,
             ["--keep", "tail"] => keep = Keep::Tail,
             ["--keep", "both"] => keep = Keep::Both,
+            ["--unit", unit] => {
+                let unit = [("auto", Unit::Auto), ("lines", Unit::Lines), ("json", Unit::Json)]
+                    .into_iter()
+                    .find(|(name, _)| name == unit);
+                units.units.insert("*".into(), unit.unwrap().1);
+            }
             other => panic!("{other:?}"),
         }
     }
-    limits(&thresholds, ceiling, keep)
+    limits(&thresholds, ceiling, keep).with(units)
 }

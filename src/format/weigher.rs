@@ -175,7 +175,7 @@ impl Weigher {
         outline.turns = turns.map(|(_, record)| *record).collect();
         outline.turns.sort_unstable();
         outline.turns.dedup();
-        outline.usage = self.usage(sent, live);
+        (outline.usage, outline.first_usage) = self.usage(sent, live);
         let answered = self.answers.iter().filter_map(|unit| (sent.place)(*unit)).max();
         let stands = |unit: u64| {
             let place = (sent.place)(unit)?;
@@ -186,39 +186,62 @@ impl Weigher {
         outline
     }
 
+    /// The figures of the last request that can be held against what is live, and of the first.
     fn usage<'a, I: Iterator<Item = (u64, &'a Response)>>(
         &self,
         sent: &Sent<'_>,
         live: impl Fn() -> I,
+    ) -> (Option<Usage>, Option<Usage>) {
+        let placed = || self.requests.iter().filter_map(|r| Some(((sent.place)(r.unit)?, r)));
+        let requests = || placed().filter(|(place, _)| sent.requests.contains(place));
+        let (last, first) = (requests().max_by_key(|(place, _)| *place), requests().min_by_key(|(place, _)| *place));
+        let first = first.filter(|(place, _)| last.is_some_and(|(last, _)| *place < last));
+        let figures = |(at, request)| self.figures(at, request, sent, live());
+        (last.and_then(figures), first.and_then(figures))
+    }
+
+    fn figures<'a>(
+        &self,
+        at: u64,
+        request: &Request,
+        sent: &Sent<'_>,
+        live: impl Iterator<Item = (u64, &'a Response)>,
     ) -> Option<Usage> {
-        let requests = self.requests.iter().filter_map(|r| Some(((sent.place)(r.unit)?, r)));
-        let (at, request) =
-            requests.filter(|(place, _)| sent.requests.contains(place)).max_by_key(|(place, _)| *place)?;
         let mut weight = Weight::default();
         for piece in self.pieces.iter().filter(|piece| (sent.place)(piece.unit).is_some_and(|place| place < at)) {
             weight.add(piece.class, piece.amount);
         }
-        let mut load = Load::default();
-        for (_, response) in live().filter(|(place, _)| *place < at) {
+        let (mut load, mut cut) = (Load::default(), 0_u64);
+        for (_, response) in live.filter(|(place, _)| *place < at) {
             let before = load.bytes;
             load.take(&response.parts);
-            if load.bytes - before > sent.whole || response.parts.iter().any(is_cut) {
+            if load.bytes - before > sent.whole {
                 return None;
             }
+            cut = response.parts.iter().map(cut_from).fold(cut, u64::saturating_add);
         }
         Some(Usage {
             record: request.record,
             prompt_tokens: request.tokens,
             bytes: weight.bytes().saturating_add(load.bytes),
             images: weight.images + load.images,
+            cut,
         })
     }
 }
 
-/// Whether a text carries the marker of a cut.
-fn is_cut(part: &Part) -> bool {
-    let Part::Text { measure, .. } = part else { return false };
-    [measure.prior.head, measure.prior.tail, measure.prior.both].iter().any(Option::is_some)
+/// How many bytes more a text had before it was cut, at most: its marker gives that rounded.
+fn cut_from(part: &Part) -> u64 {
+    let Part::Text { measure, .. } = part else { return 0 };
+    let prior = measure.prior;
+    let original = [prior.head, prior.tail, prior.both, measure.speaks_of].into_iter().flatten().max();
+    let rounded = |a: u64| match a {
+        0..1024 => 0,
+        1024..0x10_0000 => 512,
+        0x10_0000..0x4000_0000 => 0x10_0000 / 20 + 1,
+        _ => 0x4000_0000 / 20 + 1,
+    };
+    original.map_or(0, |a| a.saturating_add(rounded(a)).saturating_sub(measure.size))
 }
 
 impl Weight {
@@ -246,13 +269,29 @@ impl Load {
 }
 
 /// What providers and agents say where a request was too large.
-const OVERFLOWS: [&str; 23] = [
+const OVERFLOWS: [&str; 39] = [
     "prompt is too long",
+    "prompt too long",
+    "prompt exceeds max length",
     "context_length_exceeded",
     "context_window_exceeded",
     "context length exceeded",
+    "context_length exceeded",
+    "context length_exceeded",
     "maximum context length",
     "exceeds the context window",
+    "exceeds the available context size",
+    "greater than the context length",
+    "longer than the model's context length",
+    "longer than the models context length",
+    "maximum prompt length is",
+    "maximum allowed input length of",
+    "but the configured context size is",
+    "range of input length should be",
+    "reduce the length of the messages",
+    "exceeded model token limit",
+    "token limit exceeded",
+    "context window exceeds limit",
     "exceed context limit",
     "context window exceeded",
     "context window is full",
@@ -272,11 +311,26 @@ const OVERFLOWS: [&str; 23] = [
     "exceeds 5 mb",
 ];
 
-/// Whether an error says that a request was too large.
+/// What they say where there were too many requests, perhaps in words of the above.
+const THROTTLES: [&str; 2] = ["rate limit", "too many requests"];
+
+/// Whether an error says that a request was too large. Whatever pi 0.73 and 1.6 take for that (`utils/overflow.js` of its
+/// package `pi-ai`), is that here too.
 pub(super) fn overflows(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    OVERFLOWS.iter().any(|phrase| text.contains(phrase))
-        || text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "413")
+    let throttled = || {
+        THROTTLES.iter().any(|phrase| text.contains(phrase))
+            || ["throttling error:", "service unavailable:"].iter().any(|start| text.starts_with(start))
+    };
+    let behind = |phrase| text.split_once(phrase).map_or("", |(_, rest)| rest);
+    let says = || {
+        OVERFLOWS.iter().any(|phrase| text.contains(phrase))
+            || behind("exceeds the limit of ").starts_with(|c: char| c.is_ascii_digit())
+            || behind("input token count").contains("exceeds the maximum")
+            || (text.starts_with("400") && behind("400").contains("(no body)"))
+            || text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "413")
+    };
+    says() && !throttled()
 }
 
 #[cfg(test)]
@@ -293,6 +347,32 @@ mod tests {
             "github-copilot API error (413): {\"message\":\"failed to parse request\"}",
             "Codex ran out of room in the model's context window.",
             "The input token count (2) exceeds the maximum number of tokens allowed (1).",
+            // The examples of pi's own list.
+            "413 {\"error\":{\"type\":\"request_too_large\",\"message\":\"Request exceeds the maximum size\"}}",
+            "Requested token count exceeds the model's maximum context length of 131072 tokens",
+            "litellm.ContextWindowExceededError: ... Context Window exceeded for given call.",
+            "Input length (265330) exceeds model's maximum context length (262144).",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            "Please reduce the length of the messages or completion",
+            "This endpoint's maximum context length is 9 tokens. However, you requested about 10 tokens",
+            "Input length 9 exceeds the maximum allowed input length of 8 tokens.",
+            "The input (9 tokens) is longer than the model's context length (8 tokens).",
+            "the request exceeds the available context size, try increasing it",
+            "tokens to keep from the initial prompt is greater than the context length",
+            "prompt token count of 9 exceeds the limit of 8",
+            "invalid params, context window exceeds limit",
+            "Your request exceeded model token limit: 9 (requested: 10)",
+            "Prompt has 9 tokens, but the configured context size is 8 tokens",
+            "400 status code (no body)",
+            "413 (no body)",
+            "Prompt contains 9 tokens ... too large for model with 8 maximum context length",
+            "{\"code\":\"1261\",\"message\":\"Prompt too long\"}",
+            "{\"code\":\"1261\",\"message\":\"Prompt exceeds max length\"}",
+            "Range of input length should be [1, 8]",
+            "prompt too long; exceeded max context length by 9 tokens",
+            "model_context_window_exceeded",
+            "too many tokens",
+            "token limit exceeded",
         ] {
             assert!(overflows(yes), "{yes}");
         }
@@ -301,6 +381,13 @@ mod tests {
             "github-copilot API error: {\"message\":\"request too big (repaired)\"}",
             "API Error: 500 overloaded, request 4131",
             "no low surrogate in string",
+            "ThrottlingException: Too many tokens: rate limit reached",
+            "Throttling error: Too many tokens, please wait before trying again.",
+            "429 Too many requests, 413 of them",
+            "the file exceeds the limit of its kind",
+            "cleared by unwedge",
+            "unwedged",
+            "-",
             "",
         ] {
             assert!(!overflows(no), "{no}");

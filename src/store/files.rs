@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::file::Source;
+use super::frames::{self, Contents, ReadBack};
 use super::holders::writers;
 use super::journal::{Content, Intent, Journal};
 use super::late::{Replaced, Sweep};
 use super::lock::{idle, leased};
 use super::object::{Hold, hash};
-use super::packed::{self, Contents, ReadBack};
 use super::replace::Draft;
 use super::swap::{Order, Swapped, Ways, one_name};
 use super::vault::{Object, Vault};
@@ -156,7 +156,7 @@ impl FileStore {
         let draft_path = source.path().with_file_name(&intent.draft);
         let mut draft = Draft::create(source, intent.draft.as_os_str())?;
         let mut old = Tee::new(source)?;
-        let written = packed::copy(&mut *packed::stored(change, &mut old)?, &mut draft);
+        let written = frames::copy(&mut *frames::stored(change, &mut old)?, &mut draft);
         old.settle(source, &draft_path, "write", written)?;
         let sealed = draft.finish(change.times)?;
         let verified = (change.prove)(&mut ReadBack::of(source, sealed.reader())?)?;
@@ -240,7 +240,7 @@ impl Store for Dry {
             return Err(source.changed("changed"));
         }
         let mut old = source.contents()?;
-        let verified = (change.prove)(&mut ReadBack::of(source, packed::stored(&change, &mut old)?)?)?;
+        let verified = (change.prove)(&mut ReadBack::of(source, frames::stored(&change, &mut old)?)?)?;
         if (verified.sha256(), verified.size()) != (new.sha256, new.len) {
             let what = "the bytes that were proven are not those that would be written".into();
             return Err(Error::Unproven { path: source.path().to_owned(), what });
@@ -274,7 +274,7 @@ fn just_changed(source: &Source, min_idle: Duration) -> Error {
 fn foresee(change: &Change<'_>) -> Result<Content> {
     let source = change.source;
     let mut old = Tee::new(source)?;
-    let hashed = hash(packed::stored(change, &mut old)?);
+    let hashed = hash(frames::stored(change, &mut old)?);
     let (sha256, len) = old.settle(source, source.path(), "read", hashed)?;
     if change.whole.is_none() && old.len != source.contents_len()? {
         return Err(source.changed("changed"));

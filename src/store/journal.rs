@@ -43,7 +43,7 @@ pub enum Kind {
 pub struct Cut {
     /// Its number in the run, from 1; printed `RUN-N`.
     pub id: u64,
-    /// The call it answers.
+    /// The call it answers; of an edit, none.
     pub call_id: String,
     /// The tool, where it is known.
     pub tool: Option<String>,
@@ -63,13 +63,26 @@ pub struct Cut {
     /// How the text is stored.
     #[serde(with = "wire::encoding")]
     pub encoding: Encoding,
-    /// The size before.
+    /// The size before. Of an edit, the length of the stored value.
     pub size: u64,
     /// The size after.
     pub delivered: u64,
     /// No literal, but the blanks that make a record as long as it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub padding: bool,
+    /// No literal of a response, but another value that had to go with a cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<EditKind>,
+}
+
+/// What a replaced value was that is no response's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EditKind {
+    /// The text of an error of too much context.
+    Error,
+    /// A number of tokens.
+    Usage,
 }
 
 /// One state of a document.

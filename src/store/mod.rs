@@ -15,6 +15,7 @@ use crate::verify::{Verified, Written};
 
 pub mod file;
 mod files;
+mod frames;
 mod holders;
 pub mod journal;
 mod late;
@@ -27,6 +28,7 @@ pub mod reading;
 pub mod recover;
 pub mod replace;
 mod runs;
+pub mod spill;
 mod swap;
 #[cfg(unix)]
 mod sys;
@@ -38,10 +40,10 @@ mod wire;
 
 pub use file::{Source, Stamp};
 pub use files::{Dry, FileStore, Finish, Options};
+pub use frames::{Contents, Unpacked};
 pub use late::Replaced;
 pub use lock::AgentLock;
 pub use object::Hold;
-pub use packed::{Contents, Unpacked};
 pub use replace::Times;
 
 use journal::Cut;

@@ -237,6 +237,19 @@ pub(super) fn sweep_parts(root: &Path) -> Result<Vec<String>> {
 
 /// The vault's own directory, made if it is missing, with what leads there.
 pub(super) fn private_root(root: &Path) -> Result<Dir> {
+    let dir = open_or_make(root)?;
+    let private = dir.is_private().map_err(Error::io(root, "look at"))?;
+    // A directory with other things in it is not ours to close; what is in it of ours is closed by itself.
+    if !private
+        && dir.names().map_err(Error::io(root, "list"))?.iter().all(|n| [OBJECTS, RESCUED, RUNS].iter().any(|o| n == o))
+    {
+        let _ = dir.make_private();
+    }
+    Ok(dir)
+}
+
+/// A directory, made if it is missing, with what leads there: what is made, only its owner may enter.
+pub(super) fn open_or_make(root: &Path) -> Result<Dir> {
     let missing: Vec<_> =
         root.ancestors().take_while(|p| !p.as_os_str().is_empty() && matches!(p.try_exists(), Ok(false))).collect();
     for path in missing.iter().rev() {
@@ -249,15 +262,7 @@ pub(super) fn private_root(root: &Path) -> Result<Dir> {
             parent.sync().map_err(Error::io(*path, "sync the directory above"))?;
         }
     }
-    let dir = Dir::open(root).map_err(Error::io(root, "open the backup directory"))?;
-    let private = dir.is_private().map_err(Error::io(root, "look at"))?;
-    // A directory with other things in it is not ours to close; what is in it of ours is closed by itself.
-    if !private
-        && dir.names().map_err(Error::io(root, "list"))?.iter().all(|n| [OBJECTS, RESCUED, RUNS].iter().any(|o| n == o))
-    {
-        let _ = dir.make_private();
-    }
-    Ok(dir)
+    Dir::open(root).map_err(Error::io(root, "open the directory"))
 }
 
 /// A directory of the vault, made if it is missing; nobody but its owner may enter.

@@ -82,6 +82,31 @@ impl Source {
         }
     }
 
+    /// Where physical lines are, of numbers from 1 that ascend, without their newlines; those that are not there have none.
+    ///
+    /// # Errors
+    /// What reading returns.
+    pub fn lines(&self, wanted: &[u64]) -> Result<Vec<Option<Range<u64>>>> {
+        let mut found = Vec::with_capacity(wanted.len());
+        let (mut line, mut start, mut at) = (1, 0, 0_u64);
+        let mut ends = |line, span: Range<u64>| {
+            if wanted.get(found.len()) == Some(&line) {
+                found.push(Some(span));
+            }
+        };
+        self.each_chunk(&mut |chunk| {
+            for n in memchr::memchr_iter(b'\n', chunk) {
+                let newline = at + n as u64;
+                ends(line, start..newline);
+                (line, start) = (line + 1, newline + 1);
+            }
+            at += chunk.len() as u64;
+        })?;
+        ends(line, start..at);
+        found.resize(wanted.len(), None);
+        Ok(found)
+    }
+
     /// The physical line and the byte column of an offset, both from 1.
     ///
     /// # Errors

@@ -211,6 +211,12 @@ fn lacks(e: rustix::io::Errno) -> bool {
     [Errno::INVAL, Errno::NOSYS, Errno::NOTSUP, Errno::OPNOTSUPP].contains(&e)
 }
 
+/// Whether this process may make files in a directory, as far as the system says so beforehand.
+pub(super) fn may_write(dir: &Path) -> io::Result<()> {
+    use rustix::fs::Access;
+    Ok(retry_on_intr(|| rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK))?)
+}
+
 /// The state of an open file.
 pub(super) fn stamp(file: impl AsFd) -> io::Result<Stamp> {
     Ok(stamp_of(&rustix::fs::fstat(file)?))

@@ -99,6 +99,11 @@ impl Dir {
     }
 }
 
+/// Not known beforehand; writing will tell.
+pub(super) fn may_write(_dir: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 pub(super) fn stamp(file: &File) -> io::Result<Stamp> {
     stamp_of(&file.metadata()?)
 }

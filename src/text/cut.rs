@@ -59,6 +59,9 @@ pub enum Piece {
     New(String),
 }
 
+/// Says where a whole text is or will be kept, in a path that [`is_nameable`].
+pub type FullText<'a> = &'a dyn Fn(&[u8]) -> Option<String>;
+
 /// How a response is cut.
 #[derive(Clone, Copy)]
 pub struct Manner<'a> {
@@ -66,9 +69,8 @@ pub struct Manner<'a> {
     pub keep: Keep,
     /// In what unit.
     pub unit: Unit,
-    /// Where the whole text is or will be kept, asked with that text; a path that [`is_nameable`]. It is not asked where an
-    /// earlier cut already says so.
-    pub full_text: Option<&'a dyn Fn(&[u8]) -> Option<String>>,
+    /// Asked with the whole text, unless an earlier cut already says where that is.
+    pub full_text: Option<FullText<'a>>,
 }
 
 /// A response, cut.
@@ -95,14 +97,18 @@ pub fn cut(parts: &[Part<'_>], allowance: u64, keep: Keep) -> Result<Vec<Option<
 pub fn cut_by(parts: &[Part<'_>], allowance: u64, manner: &Manner<'_>) -> Result<Response, LiteralError> {
     let (texts, room) = open(parts, allowance)?;
     let mut full_text = None;
-    let fits = texts.iter().try_fold(0_u64, |sum, text| sum.checked_add(text.measure.size)).is_some_and(|sum| Some(sum) <= room);
+    let fits = texts
+        .iter()
+        .try_fold(0_u64, |sum, text| sum.checked_add(text.measure.size))
+        .is_some_and(|sum| Some(sum) <= room);
     let earlier = texts.iter().any(|text| {
         [Keep::Head, manner.keep].iter().any(|keep| text.second(*keep).is_some_and(|second| second.path.is_some()))
     });
     if !fits && (manner.unit != Unit::Bytes || manner.full_text.is_some() || earlier) {
         let gathered = Gathered::of(&texts, manner.keep)?;
         let carried = gathered.carried().map(str::to_owned);
-        let asked = || manner.full_text.and_then(|full_text| full_text(gathered.whole())).filter(|path| is_nameable(path));
+        let asked =
+            || manner.full_text.and_then(|full_text| full_text(gathered.whole())).filter(|path| is_nameable(path));
         full_text = carried.or_else(asked);
         let found = room.filter(|_| manner.unit != Unit::Bytes || full_text.is_some());
         if let Some(found) = found.and_then(|room| gathered.fit(room, manner.unit, full_text.as_deref())) {
@@ -140,10 +146,7 @@ fn plain(
 }
 
 /// The cuts of the texts, among the parts that are none.
-fn spread(
-    parts: &[Part<'_>],
-    cuts: &mut dyn Iterator<Item = Option<Cut>>,
-) -> Result<Vec<Option<Cut>>, LiteralError> {
+fn spread(parts: &[Part<'_>], cuts: &mut dyn Iterator<Item = Option<Cut>>) -> Result<Vec<Option<Cut>>, LiteralError> {
     let of = |part: &Part<'_>| match part {
         Part::Text { .. } => cuts.next().flatten(),
         Part::Opaque => None,
@@ -152,11 +155,7 @@ fn spread(
 }
 
 /// The literals of a composition. `None` where one would be stored longer than it was.
-fn build(
-    parts: &[Part<'_>],
-    texts: &[Text<'_>],
-    found: Composition,
-) -> Result<Option<Vec<Option<Cut>>>, LiteralError> {
+fn build(parts: &[Part<'_>], texts: &[Text<'_>], found: Composition) -> Result<Option<Vec<Option<Cut>>>, LiteralError> {
     let mut cuts = Vec::with_capacity(texts.len());
     for (text, part) in texts.iter().zip(found.parts) {
         let Some(part) = part else {

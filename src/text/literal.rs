@@ -50,6 +50,9 @@ pub struct Measure {
     pub base64: bool,
     /// Markers it already carries.
     pub prior: Prior,
+    /// The original size that the first marker line anywhere in a plain text speaks of, if that is more than the text has. It
+    /// may be a text about markers: for estimates, never for a cut.
+    pub speaks_of: Option<u64>,
 }
 
 impl Measure {
@@ -134,8 +137,9 @@ impl<'a> Text<'a> {
             Encoding::Plain => None,
             Encoding::Base64 => base64::text_size(raw, end.decoded),
         };
-        let measure =
-            Measure { size: decoded.unwrap_or(end.decoded) as u64, base64: decoded.is_some(), prior: Prior::default() };
+        let size = decoded.unwrap_or(end.decoded) as u64;
+        let speaks_of = if decoded.is_some() { None } else { spoken_of(raw).filter(|a| *a > size) };
+        let measure = Measure { size, base64: decoded.is_some(), prior: Prior::default(), speaks_of };
         let mut text =
             Text { raw, measure, end, marks, last_line: 0, first_line: 0, last_second: None, first_second: None };
         text.look_for_markers()?;
@@ -288,6 +292,16 @@ fn part(mut bytes: Vec<u8>, from: usize, to: usize) -> Vec<u8> {
     bytes.truncate(to);
     bytes.drain(..from.min(bytes.len()));
     bytes
+}
+
+/// The original size in the first marker line of a stored string.
+fn spoken_of(raw: &[u8]) -> Option<u64> {
+    let at = memchr::memmem::find(raw, marker::OPEN.as_bytes())?;
+    let rest = raw.get(at..)?;
+    let end = memchr::memchr(b']', rest.get(..EDGE_STORED.min(rest.len()))?)?;
+    let mut line = Vec::new();
+    stored::decode(rest.get(..=end)?, Place::default(), &mut line, usize::MAX).ok()?;
+    marker::parse_line(std::str::from_utf8(&line).ok()?).map(|(a, _)| a)
 }
 
 /// An offset into something that is in memory.

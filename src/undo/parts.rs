@@ -56,6 +56,67 @@ impl Places {
     }
 }
 
+/// Where values beside responses are in a document that has changed since, by their place in the backup. Lines do not
+/// move, and up to its values an edited line is as it was.
+pub(super) fn edits(work: &Work<'_>, backup: &Backup, cuts: &[Cut]) -> Result<HashMap<u64, Place>> {
+    let mut cuts: Vec<&Cut> = cuts.iter().filter(|cut| cut.edit.is_some()).collect();
+    cuts.sort_by_key(|cut| cut.old.start);
+    let lines: Vec<u64> = cuts.chunk_by(|a, b| a.line == b.line).filter_map(|c| c.first()).map(|c| c.line).collect();
+    if lines.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (old, now) = (backup.object.lines(&lines)?, work.source.lines(&lines)?);
+    let mut places = HashMap::new();
+    for (cuts, (old, now)) in cuts.chunk_by(|a, b| a.line == b.line).zip(old.into_iter().zip(now)) {
+        let (Some(old), Some(now)) = (old, now) else { continue };
+        let mut line = Line { old: backup.span(old.clone())?, now: work.span(now.clone())?, at: (0, 0), same: true };
+        places.extend(cuts.iter().map(|cut| (cut.old.start, line.take(cut, old.start, now.start))));
+    }
+    Ok(places)
+}
+
+/// A line of the backup beside that of the document.
+struct Line {
+    old: Vec<u8>,
+    now: Vec<u8>,
+    /// How far both were compared.
+    at: (usize, usize),
+    same: bool,
+}
+
+impl Line {
+    /// Where the next value is.
+    fn take(&mut self, cut: &Cut, old_start: u64, now_start: u64) -> Place {
+        self.place(cut, old_start, now_start).unwrap_or_else(|| {
+            self.same = false;
+            Place::Gone
+        })
+    }
+
+    fn place(&mut self, cut: &Cut, old_start: u64, now_start: u64) -> Option<Place> {
+        let offset = |at: u64| usize::try_from(at.checked_sub(old_start)?).ok();
+        let (from, to) = (offset(cut.old.start)?, offset(cut.old.end)?);
+        let before = self.old.get(self.at.0..from).filter(|_| self.same)?;
+        let rest = self.now.get(self.at.1..)?.strip_prefix(before)?;
+        let start = self.at.1 + before.len();
+        let (original, behind) = (self.old.get(from..to)?, self.old.get(to));
+        // A number must end where it ended, or it is another one.
+        let ends = |len: usize| rest.get(len) == behind;
+        let new_len = usize::try_from(cut.new.end.checked_sub(cut.new.start)?).ok()?;
+        let new = rest.get(..new_len).filter(|_| ends(new_len));
+        let (len, place) = if new.is_some_and(|new| <[u8; 32]>::from(Sha256::digest(new)) == cut.new_sha256) {
+            let start = now_start + start as u64;
+            (new_len, Place::AsWritten(start..start + new_len as u64))
+        } else if rest.starts_with(original) && ends(original.len()) {
+            (original.len(), Place::Original)
+        } else {
+            return None;
+        };
+        self.at = (to, start + len);
+        Some(place)
+    }
+}
+
 /// A backup whose bytes are those it is named by.
 pub(super) struct Backup {
     pub(super) object: Source,

@@ -72,7 +72,8 @@ fn moved(run: &Run, here: &Path, at: &Places) -> Option<Run> {
         let path = places(&intent.path, here).into_iter().find(|place| is_it(place, intent, at))?;
         Some((Intent { path, ..intent.clone() }, Outcome::Done))
     };
-    let documents: Vec<_> = documents(run).filter(|intent| !Disk.is_file(&standing(intent)).unwrap_or(true)).filter_map(now).collect();
+    let documents: Vec<_> =
+        documents(run).filter(|intent| !Disk.is_file(&standing(intent)).unwrap_or(true)).filter_map(now).collect();
     (!documents.is_empty()).then(|| Run { documents, ..run.clone() })
 }
 

@@ -31,12 +31,14 @@ fn between(happen: impl Fn(&Path)) -> (Sandbox, Status, Vec<Error>) {
         places: Places::default(),
         jobs: 1,
         live_only: false,
+        unwedge: unwedge::edits::Unwedge::Never,
         thorough: false,
         max_record: u64::MAX,
         min_idle: Duration::ZERO,
         vault: sandbox.path("state"),
         vault_named: false,
         no_backup: false,
+        spill: None,
         break_hardlinks: false,
         hunks: Hunks::None,
         stop: &stop,
@@ -45,7 +47,7 @@ fn between(happen: impl Fn(&Path)) -> (Sandbox, Status, Vec<Error>) {
     let found = scan::scan(&request, &options.places, &limits).unwrap();
     let conversation = &found.conversations[0];
     let drafts: Vec<_> = conversation.documents.iter().map(|d| read_document(conversation, d, &options)).collect();
-    assert!(drafts.iter().all(|d| d.as_ref().is_ok_and(|d| d.targets() == 1)));
+    assert!(drafts.iter().all(|d| d.as_ref().is_ok_and(|d| d.changes() == 1)));
     happen(&path);
     let journal = Journal::start(&options.vault, Kind::Fix, None);
     let store = FileStore::new(Vault::new(&options.vault), journal, store::Options::default());

@@ -16,6 +16,8 @@ use crate::sandbox::{Sandbox, bytes, copy, snapshot, testdata};
 struct Case {
     dir: PathBuf,
     args: Vec<String>,
+    /// What only `fix` takes.
+    fix: Vec<String>,
 }
 
 fn cases() -> Vec<Case> {
@@ -27,13 +29,15 @@ fn cases() -> Vec<Case> {
         .filter(|e| e.file_name() == "case.json")
         .map(|e| {
             let case: Value = serde_json::from_slice(&fs::read(e.path()).unwrap()).unwrap();
-            let args = case["args"].as_array().unwrap().iter().map(|a| a.as_str().unwrap().to_owned()).collect();
+            let words =
+                |list: &Value| list.as_array().unwrap().iter().map(|a| a.as_str().unwrap().to_owned()).collect();
             assert!(
                 case["note"].as_str().is_some_and(|n| !n.is_empty()),
                 "{}: a case says what it is for",
                 e.path().display()
             );
-            Case { dir: e.path().parent().unwrap().to_owned(), args }
+            let fix = case.get("fix").map(words).unwrap_or_default();
+            Case { dir: e.path().parent().unwrap().to_owned(), args: words(&case["args"]), fix }
         })
         .collect();
     cases.sort_by(|a, b| a.dir.cmp(&b.dir));
@@ -73,25 +77,26 @@ fn whole_way(case: &Case) {
     let sandbox = Sandbox::new();
     copy(&case.dir.join("before"), &sandbox.tree());
     let args: Vec<&str> = case.args.iter().map(String::as_str).collect();
-    let with = |command: &[&'static str]| [command, &args, &["."]].concat();
+    let check = [&["check"][..], &args, &["."]].concat();
     let before = sandbox.snapshot();
 
     // Check: what is reported, and nothing touched.
-    let run = sandbox.run(&[&with(&["check"])[..], &["--output-format", "json"]].concat());
+    let run = sandbox.run(&[&check[..], &["--output-format", "json"]].concat());
     let report: Value =
         serde_json::from_str(&run.stdout).unwrap_or_else(|e| panic!("{e}\n{}\n{}", run.stdout, run.stderr));
     assert_eq!(sandbox.snapshot(), before, "check touched something");
     compare_report(case, run.status, &report);
 
     // A dry run: the same as the real one prints, and nothing touched, not even a state directory.
-    let fix = ["fix", "--min-idle", "0"];
-    let dry = sandbox.run(&[&with(&fix)[..], &["-n"]].concat());
+    let own: Vec<&str> = case.fix.iter().map(String::as_str).collect();
+    let fix = [&["fix", "--min-idle", "0"][..], &own, &args, &["."]].concat();
+    let dry = sandbox.run(&[&fix[..], &["-n"]].concat());
     assert_eq!(sandbox.snapshot(), before, "the dry run touched something");
     assert_eq!(snapshot(&sandbox.path("state")).len(), 0, "the dry run left something in the state directory");
 
     // The repair.
     let broken = !report["errors"].as_array().unwrap().is_empty();
-    let real = sandbox.run(&with(&fix));
+    let real = sandbox.run(&fix);
     let after = sandbox.snapshot();
     if std::env::var_os("UNWEDGE_BLESS").is_some() {
         bless(&case.dir.join("after"), &sandbox.tree());
@@ -118,7 +123,7 @@ fn whole_way(case: &Case) {
             assert_eq!(now, was, "{}: touched without need", path.display());
         }
     }
-    let still_over = still_over(&sandbox, &with(&["check"]));
+    let still_over = still_over(&sandbox, &check);
     assert_eq!(real.status, if broken { 2 } else { i32::from(still_over) }, "{}{}", real.stdout, real.stderr);
     assert_eq!(
         sandbox.backups().len(),
@@ -127,7 +132,7 @@ fn whole_way(case: &Case) {
     );
 
     // A second run writes nothing, and finds nothing but what was still over.
-    let again = sandbox.run(&with(&fix));
+    let again = sandbox.run(&fix);
     assert_eq!(sandbox.snapshot(), after, "the second run touched something");
     assert_eq!(again.status, real.status, "{}{}", again.stdout, again.stderr);
     assert_eq!(

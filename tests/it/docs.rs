@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::sandbox::{Sandbox, copy, testdata};
+use crate::window::wedged_session;
 
 fn readme() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")
@@ -46,6 +47,21 @@ fn readme_is_what_the_program_says() {
     };
     let sample = format!("```console\n$ unwedge .jp\n{}$ unwedge fix .jp\n{}```\n", shown(&check), shown(&fix));
     section("sample", &sample);
+
+    let sandbox = Sandbox::new();
+    sandbox.put("session.jsonl", wedged_session());
+    let check = sandbox.expect(1, &["check", "session.jsonl"]).stdout;
+    let fixed =
+        sandbox.expect(0, &["fix", "--min-idle", "0", "--diff", "none", "--window", "200k", "session.jsonl"]).stdout;
+    let summary: String =
+        fixed.lines().filter(|l| l.starts_with("session.jsonl: the next")).map(|l| format!("{l}\n")).collect();
+    let again = sandbox.expect(0, &["check", "session.jsonl"]).stdout;
+    section(
+        "wedged",
+        &format!(
+            "```console\n$ unwedge session.jsonl\n{check}$ unwedge fix --window 200k session.jsonl\n…\n{summary}…\n$ unwedge session.jsonl\n{again}```\n"
+        ),
+    );
 }
 
 #[test]

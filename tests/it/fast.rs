@@ -8,6 +8,7 @@ use proptest::sample::{Index, select};
 use serde_json::Value;
 use unwedge::assess::{Assessment, Reading};
 use unwedge::cap::limits::{Layer, Limit, Limits, Source};
+use unwedge::cap::plan::Rule;
 use unwedge::format::{Depth, Framing};
 use unwedge::skim::{Bytes, nothing_over};
 
@@ -50,7 +51,7 @@ fn contradiction(agent: &Agent, bytes: &[u8], limits: &Limits, seams: bool) -> O
     }
     let found = whole(agent, bytes, limits);
     let batches = seams || agent.of().seams().is_none();
-    let target = found.targets.iter().find(|target| batches || !target.held.by_batch);
+    let target = found.targets.iter().find(|target| batches || target.held.rule == Rule::Threshold);
     let batch = found.batches.values().find(|batch| batches && batch.level.is_some());
     let what = target.map(|t| format!("{t:?}")).or_else(|| batch.map(|b| format!("{b:?}")))?;
     Some(format!("{}: called clean, but {what}\n{}", agent.label, String::from_utf8_lossy(bytes)))

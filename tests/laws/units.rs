@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use unwedge::cap::limits::{Keep, Unit};
-use unwedge::text::cut::{self, Counted, Cut, Manner, Piece, cut_by};
+use unwedge::text::cut::{self, Counted, Cut, FullText, Manner, Piece, cut_by};
 use unwedge::text::literal::{Encoding, decode, measure};
 
 use crate::given::{allowance, is_unicode, keep, parts, store};
@@ -30,12 +30,13 @@ fn cut_stored(
         whole.replace(Some(text.to_vec()));
         Some(PATH.to_owned())
     };
-    let full_text: Option<&dyn Fn(&[u8]) -> Option<String>> = if spill { Some(&full_text) } else { None };
+    let full_text: Option<FullText<'_>> = if spill { Some(&full_text) } else { None };
     (cut_by(&parts, allowance, &Manner { keep, unit, full_text }).unwrap(), whole.into_inner())
 }
 
 fn after(stored: &[Option<Vec<u8>>], cut: &cut::Response) -> Vec<Option<Vec<u8>>> {
-    let new = |(old, cut): (&Option<Vec<u8>>, &Option<Cut>)| cut.as_ref().map(|cut| cut.literal.clone()).or(old.clone());
+    let new =
+        |(old, cut): (&Option<Vec<u8>>, &Option<Cut>)| cut.as_ref().map(|cut| cut.literal.clone()).or(old.clone());
     stored.iter().zip(&cut.parts).map(new).collect()
 }
 
@@ -204,11 +205,10 @@ proptest! {
         prop_assert_eq!(&whole, &parts.iter().flatten().flat_map(|text| utf8(text)).collect::<Vec<u8>>());
         let Some(path) = &line.path else { return Ok(()) };
         prop_assert_eq!(path, PATH);
-        let (count, start): (u64, fn(&[u8], u64) -> usize) = match &*line.unit {
-            "lines" => (lines(&whole), line_start),
-            "bytes" => (whole.len() as u64, |_, n| usize::try_from(n).unwrap()),
-            other => panic!("{other}"),
-        };
+        let in_lines = line.unit == "lines";
+        prop_assert!(in_lines || line.unit == "bytes");
+        let count = if in_lines { lines(&whole) } else { whole.len() as u64 };
+        let start = |text: &[u8], n: u64| if in_lines { line_start(text, n) } else { usize::try_from(n).unwrap() };
         prop_assert_eq!(line.total, Some(count));
         let (from, to) = range(line.omitted.as_deref().unwrap());
         prop_assert_eq!(count - (to - from), line.kept);
@@ -368,12 +368,12 @@ fn json_value() -> impl Strategy<Value = Value> {
     let inner = leaf.prop_recursive(3, 60, 12, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
-            prop::collection::btree_map("[a-z;, ]{1,6}", inner, 0..6).prop_map(|map| Value::from_iter(map)),
+            prop::collection::btree_map("[a-z;, ]{1,6}", inner, 0..6).prop_map(Value::from_iter),
         ]
     });
     prop_oneof![
         prop::collection::vec(inner.clone(), 2..12).prop_map(Value::from),
-        prop::collection::btree_map("[a-z]{1,6}", inner, 1..8).prop_map(|map| Value::from_iter(map)),
+        prop::collection::btree_map("[a-z]{1,6}", inner, 1..8).prop_map(Value::from_iter),
     ]
 }
 
@@ -385,7 +385,9 @@ fn shortened(old: &Value, new: &Value, left_out: &mut usize) {
             a.values().zip(b.values()).for_each(|(a, b)| shortened(a, b, left_out));
         }
         (Value::Array(a), Value::Array(b)) => {
-            let note = |v: &Value| v.as_str().filter(|s| s.starts_with('[') && s.contains(" elements kept; omitted ")).map(read_line);
+            let note = |v: &Value| {
+                v.as_str().filter(|s| s.starts_with('[') && s.contains(" elements kept; omitted ")).map(read_line)
+            };
             let Some(at) = b.iter().position(|v| note(v).is_some()).filter(|_| b.len() <= a.len()) else {
                 assert_eq!(a.len(), b.len());
                 return a.iter().zip(b).for_each(|(a, b)| shortened(a, b, left_out));

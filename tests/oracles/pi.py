@@ -3,7 +3,8 @@
 
     tests/oracles/pi.py [--unwedge PATH] [--shared DIR] [--cache DIR] [--only NAME]
     tests/oracles/pi.py --self-test        # breaks repairs on purpose; every one of them must be noticed
-    tests/oracles/pi.py --turns            # a table of real turns against a stand-in provider, before and after; asserts nothing
+    tests/oracles/pi.py --turn         # real turns against a stand-in provider: refused or compacted before, sent whole after a repair
+    tests/oracles/pi.py --turns            # the same for every session of the corpus, as a table; asserts nothing
 
 Needs Python 3.9, npm with access to its registry (the first time), Node 20 and 600 MB of disk. DIR of --shared ($UNWEDGE_SHARED,
 ../shared) holds oracles/pi and corpus/pi; two releases of pi are installed into DIR of --cache (target/oracles/pi), once.
@@ -27,6 +28,8 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+import pi_turn
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent
@@ -123,7 +126,8 @@ def of_the_corpus(shared):
 
 def of_our_own():
     for case in sorted((ROOT / "testdata" / "pi").iterdir()):
-        args = json.loads((case / "case.json").read_text(encoding="utf-8"))["args"]
+        told = json.loads((case / "case.json").read_text(encoding="utf-8"))
+        args = told["args"] + told.get("fix", [])
         for path in sorted((case / "before").rglob("*.jsonl")):
             yield Session(f"testdata/{case.name}", case / "before", path, {"its own": args, "low": LOW})
 
@@ -164,16 +168,40 @@ def shortened(old, new):
 
 
 def differences(old, new, may_shorten, where=""):
-    """Where two values differ in more than text that was shortened; `may_shorten(path)` says which text may be."""
+    """Where two values differ in more than text that was shortened, or edited as the report says; `may_shorten(path)` says which text may be."""
     if isinstance(old, dict) and isinstance(new, dict):
         if list(old) != list(new):
             return [f"{where}: keys {list(old)} → {list(new)}"]
         return [d for key in old for d in differences(old[key], new[key], may_shorten, f"{where}.{key}")]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [d for k in range(len(old)) for d in differences(old[k], new[k], may_shorten, f"{where}[{k}]")]
+    if edited(old, new, where):
+        return []
     if type(old) is type(new) and (old == new or (isinstance(old, str) and may_shorten(where) and shortened(old, new))):
         return []
     return [f"{where}: {brief(old)} → {brief(new)}"]
+
+
+EDITED = re.compile(r"\.(usage\.(cacheRead|cacheWrite|input|totalTokens)|errorMessage)$")
+CLEARED = {"cleared by unwedge", "unwedged", "-"}
+
+
+def edited(old, new, where):
+    """Whether a value is one that goes with a cut. Which of them may, the report says, and `judge_bytes` sees to it."""
+    if not EDITED.search(where):
+        return False
+    return new in CLEARED if isinstance(old, str) else isinstance(old, int) and isinstance(new, int) and 0 <= new <= old
+
+
+def judge_edit(kind, old, new):
+    """Whether a line differs in nothing but one reworded error, or in counts that were lowered."""
+    x, y = json.loads(old), json.loads(new)
+    if kind == "error":
+        was, text = (json.dumps(r["message"]["errorMessage"], ensure_ascii=False).encode() for r in (x, y))
+        return len(text) <= len(was) and y["message"]["errorMessage"] in CLEARED and old.replace(b'"errorMessage":' + was, b'"errorMessage":' + text) == new
+    count = re.compile(rb'"(cacheRead|cacheWrite|input|totalTokens)":\d+')
+    differ = differences(x, y, lambda where: False)
+    return not differ and count.sub(b"", old) == count.sub(b"", new) and x["message"]["usage"]["cost"] == y["message"]["usage"]["cost"]
 
 
 def brief(value):
@@ -265,15 +293,23 @@ def judge_answer(release, before, after, told_before, told_after, findings, vers
         yield "sizes", f"toolResultBytes {before['toolResultBytes']} → {after['toolResultBytes']}, but the report says {gone} fewer"
 
 
-def judge_bytes(old, new, findings):
+def judge_bytes(old, new, findings, edits):
     """Every byte outside of the cut literals is as it was, and what is left of those is their own."""
     a, b = old.split(b"\n"), new.split(b"\n")
     if len(a) != len(b):
         yield "bytes", f"{len(a)} → {len(b)} lines"
         return
     named = {f["place"]["line"] for f in findings if f["cut"]}
+    edits = {e["place"]["line"]: e["kind"] for e in edits if e["cut"]}
+    for line in edits:
+        if a[line - 1] == b[line - 1]:
+            yield "bytes", f"line {line} is as it was, and the report says that it was edited"
     for k, (x, y) in enumerate(zip(a, b), 1):
         if x == y:
+            continue
+        if k in edits:
+            if not (readable(y) and judge_edit(edits[k], x, y)):
+                yield "bytes", f"line {k} differs in more than its {edits[k]}"
             continue
         if k not in named:
             yield "bytes", f"line {k} changed, and the report does not name it"
@@ -316,14 +352,15 @@ def judge(oracle, unwedge, session, scratch, pool, plant=None):
         if plant:
             plant(path, original)
         findings = [f for file in report["files"] for f in file["findings"]]
+        edits = [e for file in report["files"] for e in file["edits"]]
         note = [(label, "report", f"exit {status}, {report['errors']}")] if status not in ((2,) if broken else (0, 1)) else []
         note += [(label, "folder", "other files lie there now")] if sorted(tree.rglob("*")) != listing else []
         note += [(label, "times", "mode or modification time is another")] if (path.stat().st_mtime_ns, path.stat().st_mode) != (stat.st_mtime_ns, stat.st_mode) else []
-        note += [(label, *p) for p in judge_bytes(original, path.read_bytes(), findings)]
+        note += [(label, *p) for p in judge_bytes(original, path.read_bytes(), findings, edits)]
         problems += note
         after[label] = (path, findings)
         cuts = sum(f["cut"] is not None for f in findings)
-        said.append(f"{label} {cuts} cut, {len(original):,} → {path.stat().st_size:,} B")
+        said.append(f"{label} {cuts} cut, {len(edits)} edited, {len(original):,} → {path.stat().st_size:,} B")
     paths = [base] + [path for path, _ in after.values()]
     asked = {(release, path): pool.submit(oracle.ask, release, path) for release in RELEASES for path in paths}
     told = {release: pool.submit(oracle.read, release, paths) for release in RELEASES}
@@ -441,6 +478,8 @@ PLANTS = [                                                      # what is broken
     ("one byte less is kept than reported", one_less, {"sizes"}),
     ("the modification time is new", lambda path, _: os.utime(path), {"times"}),
     ("a backup lies beside the session", backup_beside, {"folder"}),
+    ("an error is reworded to more", on_record(b'"stopReason":"error"', lambda r: r["message"].update(errorMessage="cleared by unwedge, and more")), {"records", "bytes"}),
+    ("a count that no edit names is lowered", on_record(b'"stopReason":"toolUse"', lambda r: r["message"]["usage"].update(totalTokens=0)), {"bytes"}),
 ]
 
 
@@ -492,6 +531,7 @@ def main():
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--judge", action="store_true", help="every session (the default)")
     mode.add_argument("--self-test", action="store_true", help="does it notice repairs that are broken on purpose?")
+    mode.add_argument("--turn", action="store_true", help="what must go with a cut: real turns, before and after")
     mode.add_argument("--turns", action="store_true", help="real turns before and after, as a table")
     args = parser.parse_args()
     if not args.unwedge.is_file():
@@ -505,6 +545,8 @@ def main():
         unwedge = args.unwedge.resolve()
         if args.self_test:
             return self_test(oracle, unwedge)
+        if args.turn:
+            return 0 if pi_turn.prove(oracle, unwedge, fix, RELEASES) else 1
         corpus = of_the_corpus(args.shared.resolve())
         found = [s for s in (corpus if args.turns else [*corpus, *of_our_own()]) if args.only is None or args.only in s.name]
         return turns(oracle, unwedge, found) if args.turns else run(oracle, unwedge, found)

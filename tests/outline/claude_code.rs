@@ -78,7 +78,7 @@ fn many_middling_results_and_prompt_is_too_long() {
     assert_eq!(outline.model.as_deref(), Some("claude-opus-4-5"));
     assert_eq!(outline.window, None);
     // The last answer stood behind 11 calls and 11 results.
-    let usage = Usage { record: 23, prompt_tokens: 1011, bytes: 14 + 11 * (16 + 196), images: 0 };
+    let usage = Usage { record: 23, prompt_tokens: 1011, bytes: 14 + 11 * (16 + 196), images: 0, cut: 0 };
     assert_eq!(outline.usage, Some(usage));
 }
 
@@ -152,11 +152,20 @@ fn figures_that_may_be_of_something_else_are_left_out() {
     // Answers behind a microcompaction do not count, those before do.
     assert_eq!(before(session().line(cleared("t1")).call("t3", 300)), Some(3));
     assert_eq!(before(session().line(cleared("nothing that is live")).call("t3", 300)), Some(5));
-    // A result that was cut: before or after the request, nobody knows.
+    // A result that was cut: before or after the request, nobody knows, so it is said how much is gone.
     let cut = format!("{}\n... [truncated, 9 KB → 60 B]", "x".repeat(29));
     assert_eq!(cut.len(), 60);
     let session = Session::default().user("ask".into()).call("t1", 100).result("t1", &cut).call("t2", 200);
-    assert_eq!(session.read().usage, None);
+    let usage = session.read().usage.unwrap();
+    assert_eq!((usage.bytes, usage.cut), (3 + 16 + 60, 9 * 1024 + 512 - 60));
+}
+
+#[test]
+fn the_first_figures_are_told_beside_the_last() {
+    let session = || Session::default().user("ask".into()).call("t1", 100).result("t1", "12345");
+    assert_eq!(session().read().first_usage, None);
+    let two = session().call("t2", 200).result("t2", "1").call("t3", 300).read();
+    assert_eq!((two.first_usage.map(|u| u.record), two.usage.map(|u| u.record)), (Some(1), Some(5)));
 }
 
 #[test]
@@ -172,5 +181,5 @@ fn a_subagents_own_file_is_all_live() {
         (outline.weight, outline.turns, outline.model.as_deref()),
         (weight(4, 5, 0, 0, 0), vec![0], Some("haiku"))
     );
-    assert_eq!(outline.usage, Some(Usage { record: 1, prompt_tokens: 50, bytes: 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 1, prompt_tokens: 50, bytes: 5, images: 0, cut: 0 }));
 }

@@ -44,7 +44,7 @@ fn cline_keeps_figures_and_leaves_out_what_a_summary_stands_for() {
     let ask = json!({ "role": "user", "content": "ask" });
     let outline = session(json!([ask, says("one", 0), ask, says("two", 0)]));
     assert_eq!((outline.weight, outline.model.as_deref()), (weight(6, 6, 0, 0, 9), Some("m-1")));
-    assert_eq!(outline.usage, Some(Usage { record: 3, prompt_tokens: 50, bytes: 9 + 3 + 3 + 3, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 3, prompt_tokens: 50, bytes: 9 + 3 + 3 + 3, images: 0, cut: 0 }));
     assert_eq!(session(json!([ask, says("one", 0), ask, says("two", 7)])).usage.unwrap().record, 1);
     // A result that Cline itself cuts when it sends it.
     let result = |size: usize| json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t", "content": "x".repeat(size) }] });
@@ -141,7 +141,7 @@ fn a_request_with_its_prompt_its_tools_and_its_tokens() {
     );
     assert_eq!(anthropic.weight, weight(2 + 2, 3, 0, 1, 9 + (4 + 2 + 12 + 1 + 2)));
     assert_eq!((anthropic.responses.bytes, anthropic.turns, anthropic.model.as_deref()), (5, vec![0], Some("claude")));
-    assert_eq!(anthropic.usage, Some(Usage { record: 0, prompt_tokens: 40, bytes: 30 + 3 + 4 + 5, images: 1 }));
+    assert_eq!(anthropic.usage, Some(Usage { record: 0, prompt_tokens: 40, bytes: 30 + 3 + 4 + 5, images: 1, cut: 0 }));
     let chat = document(
         "provider-log",
         &json!({ "messages": [
@@ -162,7 +162,7 @@ fn a_request_with_its_prompt_its_tools_and_its_tokens() {
         ], "output": [{ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "done" }] }], "usage": { "input_tokens": 20 } }),
     );
     assert_eq!((responses.weight, responses.responses.bytes), (weight(3 + 4 + 4, 3, 0, 0, 3), 3));
-    assert_eq!(responses.usage, Some(Usage { record: 0, prompt_tokens: 20, bytes: 3 + 3 + 7 + 3, images: 0 }));
+    assert_eq!(responses.usage, Some(Usage { record: 0, prompt_tokens: 20, bytes: 3 + 3 + 7 + 3, images: 0, cut: 0 }));
     let gemini = document(
         "provider-log",
         &json!({ "systemInstruction": { "parts": [{ "text": "sys" }] }, "contents": [

@@ -60,7 +60,7 @@ fn codex_items_and_the_request_that_the_tokens_are_of() {
     assert_eq!((outline.responses, outline.turns), (Load { bytes: 7, images: 0 }, vec![4]));
     assert_eq!((outline.model.as_deref(), outline.window), (Some("gpt-5-codex"), Some(258_400)));
     let bytes = 9 + 5 + 23 + 5 + 14 + 5;
-    assert_eq!(outline.usage, Some(Usage { record: 9, prompt_tokens: 70, bytes, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 9, prompt_tokens: 70, bytes, images: 0, cut: 0 }));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn codex_histories_replace_and_turns_are_taken_back() {
         .concat(),
     );
     assert_eq!((summed.weight, summed.responses.bytes), (weight(1, 6, 0, 0, 12), 0));
-    assert_eq!(summed.usage, Some(Usage { record: 9, prompt_tokens: 30, bytes: 12 + 6, images: 0 }));
+    assert_eq!(summed.usage, Some(Usage { record: 9, prompt_tokens: 30, bytes: 12 + 6, images: 0, cut: 0 }));
     let back = event(json!({ "type": "thread_rolled_back", "num_turns": 1 }));
     let rolled = codex(&[&first[..], &[said("user", "two"), said("assistant", "second"), tokens(60), back]].concat());
     assert_eq!((rolled.weight, rolled.responses.bytes), (weight(5 + 11, 3, 0, 0, 9), 5));
@@ -147,7 +147,7 @@ fn gemini_messages_and_both_copies() {
     assert_eq!(outline.weight, weight(2 + 7 + 2 + 4, 5, 22, 0, 0));
     // A resumed session sends a response twice, the request that was counted held it once.
     assert_eq!((outline.responses.bytes, outline.turns), (10, vec![2]));
-    assert_eq!(outline.usage, Some(Usage { record: 8, prompt_tokens: 30, bytes: 22 + 5 + 11 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 8, prompt_tokens: 30, bytes: 22 + 5 + 11 + 5, images: 0, cut: 0 }));
     assert_eq!(outline.model.as_deref(), Some("gemini-2.5-pro"));
 }
 
@@ -192,7 +192,7 @@ fn qwen_records_on_the_chain() {
         ("b4", "b3", telemetry("Range of input length should be [1, 258048]; input is too long")),
     ]);
     assert_eq!((outline.weight, outline.turns), (weight(2 + 5, 6, 0, 0, 0), vec![0, 3]));
-    assert_eq!(outline.usage, Some(Usage { record: 2, prompt_tokens: 20, bytes: 3, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 2, prompt_tokens: 20, bytes: 3, images: 0, cut: 0 }));
     assert_eq!((outline.stored_error.unwrap().record, outline.model.as_deref()), (4, Some("qwen3")));
     let history =
         json!([{ "role": "user", "parts": [{ "text": "summary" }] }, { "role": "model", "parts": [{ "text": "ok" }] }]);

@@ -1,9 +1,11 @@
 //! pi.
 
-use serde_json::{Value, json};
-use unwedge::format::{Outline, Usage};
+use std::path::Path;
 
-use super::support::{lines, outline, weight};
+use serde_json::{Value, json};
+use unwedge::format::{Depth, Outline, Relic, RelicKind, Usage};
+
+use super::support::{lines, outline, read, weight};
 
 /// Entries `e0`, `e1` …, each the child of the one before unless it says otherwise.
 struct Session(Vec<Value>);
@@ -55,7 +57,33 @@ impl Session {
     }
 
     fn error(&self) -> Option<u64> {
-        self.read().stored_error.map(|e| e.record)
+        let error = self.read().stored_error.map(|e| e.record);
+        let errors = self.relics().into_iter().filter(|r| matches!(r.kind, RelicKind::Error { .. }));
+        assert_eq!(errors.map(|r| r.record).next_back(), error, "the last of the errors that go");
+        error
+    }
+
+    fn relics(&self) -> Vec<Relic> {
+        let bytes = lines(&self.0);
+        let relics = read("pi", Path::new("/x/stream.jsonl"), &bytes, Depth::Limits, bytes.len()).located.relics;
+        for relic in &relics {
+            let value = &bytes[relic.span.start as usize..relic.span.end as usize];
+            assert!(serde_json::from_slice::<Value>(value).is_ok_and(|v| v.is_string() || v.is_number()));
+            assert_eq!(
+                relic.line,
+                1 + bytes[..relic.span.start as usize].iter().filter(|b| **b == b'\n').count() as u64
+            );
+        }
+        relics
+    }
+
+    /// Records of the errors that go, then records and values of the counts.
+    fn goes(&self) -> (Vec<u64>, Vec<(u64, String)>) {
+        let (errors, counts): (Vec<Relic>, Vec<Relic>) =
+            self.relics().into_iter().partition(|r| matches!(r.kind, RelicKind::Error { .. }));
+        let bytes = lines(&self.0);
+        let value = |r: &Relic| String::from_utf8(bytes[r.span.start as usize..r.span.end as usize].to_vec()).unwrap();
+        (errors.iter().map(|r| r.record).collect(), counts.iter().map(|r| (r.record, value(r))).collect())
     }
 }
 
@@ -81,7 +109,7 @@ fn what_an_entry_is() {
     assert_eq!(outline.weight, weight(4 + 4 + 3 + 2 + 4, 3 + 5, 5, 1, 6));
     assert_eq!((outline.responses.bytes, outline.turns), (5, vec![1, 7]));
     assert_eq!(outline.model.as_deref(), Some("m-2"));
-    assert_eq!(outline.usage, Some(Usage { record: 4, prompt_tokens: 40, bytes: 3 + 11 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 4, prompt_tokens: 40, bytes: 3 + 11 + 5, images: 0, cut: 0 }));
 }
 
 #[test]
@@ -108,7 +136,7 @@ fn a_compaction_keeps_from_where_it_says() {
     assert_eq!((outline.turns, outline.usage), (vec![3], None));
     let outline = session().entry(compacted("e0")).entry(compacted("e3")).user("third").says("c", 50).read();
     assert_eq!(outline.weight, weight(4 + 3, 5, 0, 0, 7));
-    assert_eq!(outline.usage, Some(Usage { record: 8, prompt_tokens: 50, bytes: 7 + 4 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 8, prompt_tokens: 50, bytes: 7 + 4 + 5, images: 0, cut: 0 }));
 }
 
 #[test]
@@ -120,7 +148,7 @@ fn an_edit_takes_the_place_of_what_it_replaces() {
     assert_eq!(outline.usage, None, "the request carried what was there before");
     let outline = session().edit("e0", text("q")).edit("e0", Value::Null).says("more", 70).read();
     assert_eq!((outline.weight, outline.responses.bytes), (weight(2 + 6 + 2 + 4, 0, 0, 0, 0), 5));
-    assert_eq!(outline.usage, Some(Usage { record: 6, prompt_tokens: 70, bytes: 8 + 5, images: 0 }));
+    assert_eq!(outline.usage, Some(Usage { record: 6, prompt_tokens: 70, bytes: 8 + 5, images: 0, cut: 0 }));
 }
 
 #[test]
@@ -138,6 +166,31 @@ fn an_error_stands_until_something_succeeds() {
     assert_eq!(wedged().edit("e1", Value::Null).error(), Some(3));
     // A half answer that failed is not sent.
     assert_eq!(wedged().read().weight, weight(0, 1, 0, 0, 0));
+}
+
+#[test]
+fn what_pi_would_act_on_goes() {
+    let counts = |record: u64, values: &[&str]| values.iter().map(|v| (record, (*v).to_owned())).collect::<Vec<_>>();
+    let start = || Session::new().user("a").says("b", 90).result("c").says("d", 200);
+    // The last count, read from the cache first; no more than the last.
+    assert_eq!(start().goes(), (vec![], counts(4, &["195", "5"])));
+    // Errors all of them, the count behind them, and one of an aborted answer, which 0.73 looks at too.
+    let aborted = json!({ "role": "assistant", "content": [], "stopReason": "aborted", "usage": { "input": 7, "totalTokens": 8 } });
+    let wedged =
+        || start().message(aborted.clone()).fails("413").user("e").fails("500 busy").fails("prompt is too long");
+    assert_eq!(wedged().goes(), (vec![6, 9], [counts(4, &["195", "5"]), counts(5, &["7", "8"])].concat()));
+    // A count of nothing is no count; numbers of another shape are left alone.
+    let none =
+        json!({ "role": "assistant", "content": [], "stopReason": "stop", "usage": { "input": 0, "totalTokens": 0 } });
+    assert_eq!(start().message(none).goes(), (vec![], counts(4, &["195", "5"])));
+    let odd = json!({ "role": "assistant", "content": [], "stopReason": "stop", "usage": { "input": 1.5, "cacheRead": -3, "totalTokens": "9", "cacheWrite": 2 } });
+    assert_eq!(start().message(odd).goes(), (vec![], counts(5, &["2"])));
+    // What a compaction or an answer left behind, and what stands on another branch, pi passes over.
+    let compaction = json!({ "type": "compaction", "summary": "s", "firstKeptEntryId": "e2" });
+    assert_eq!(wedged().entry(compaction).goes(), (vec![], vec![]));
+    assert_eq!(wedged().says("f", 300).goes(), (vec![], counts(10, &["295", "5"])));
+    let branch = json!({ "type": "message", "parentId": "e2", "message": { "role": "user", "content": "g" } });
+    assert_eq!(wedged().entry(branch).goes(), (vec![], counts(2, &["85", "5"])));
 }
 
 #[test]

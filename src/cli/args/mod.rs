@@ -12,9 +12,9 @@ use unwedge::cap::limits::Limit;
 use unwedge::cap::size::ByteSize;
 
 use super::help;
-use values::{age, formats, idle, limit, size, tool};
+use values::{age, formats, idle, limit, policies, size, tokens, tool, window};
 
-pub use values::{CutUnit, Diff, End, Plain, ReportFormat, When};
+pub use values::{Ask, CutUnit, Diff, End, Plain, ReportFormat, When};
 
 mod values;
 
@@ -98,6 +98,12 @@ pub struct Fix {
     /// Repair everything where the known agents keep their streams
     #[arg(long, conflicts_with_all = ["paths", "files_from"])]
     pub all: bool,
+    /// Edit also what else keeps a conversation wedged: stored errors of too much context, and counts of what is cut
+    #[arg(long, overrides_with = "no_unwedge", help_heading = "Unwedging", long_help = help::UNWEDGE)]
+    pub unwedge: bool,
+    /// Cut responses, and edit nothing else
+    #[arg(long, overrides_with = "unwedge", help_heading = "Unwedging")]
+    pub no_unwedge: bool,
     /// Refuse a stream changed less than this ago, where its agent has no lock: 0, 500ms, 2s, 1m
     #[arg(long, value_name = "AGE", value_parser = idle, default_value = "2s", help_heading = "Safety")]
     pub min_idle: Duration,
@@ -184,6 +190,18 @@ pub struct LimitFlags {
     /// In what unit a cut is made; other than bytes, a second line says what is kept [default: bytes]
     #[arg(long, value_name = "UNIT", value_enum)]
     pub unit: Option<CutUnit>,
+    /// What the live conversation must fit into, in tokens: 200k, 1M, or auto for that of the model the stream names
+    #[arg(long, value_name = "TOKENS", value_parser = window)]
+    pub window: Option<Ask>,
+    /// Tokens of the window that are kept free
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, requires = "window", default_value = "16384")]
+    pub reserve: u64,
+    /// How many turns at the end are cut last for the window
+    #[arg(long, value_name = "N", requires = "window", default_value = "2")]
+    pub keep_last: u64,
+    /// Which end is kept where nothing else says so, and how much of a window one response may have [default: d24]
+    #[arg(long, value_name = "NAME", value_parser = policies())]
+    pub policy: Option<String>,
     /// Use this file instead of the nearest unwedge.toml
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

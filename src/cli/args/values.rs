@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use unwedge::cap::limits::{Keep, Limit, Unit};
+use unwedge::cap::policy::POLICIES;
 use unwedge::cap::size::ByteSize;
 use unwedge::format::FORMATS;
 
@@ -100,6 +101,42 @@ impl From<CutUnit> for Unit {
             CutUnit::Diff => Unit::Diff,
         }
     }
+}
+
+/// The window that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// That of the model that the stream names.
+    Auto,
+    /// In tokens.
+    Tokens(u64),
+}
+
+/// A window: tokens, or `auto`.
+pub fn window(text: &str) -> Result<Ask, String> {
+    if text.trim().eq_ignore_ascii_case("auto") { Ok(Ask::Auto) } else { tokens(text).map(Ask::Tokens) }
+}
+
+/// A number of tokens: digits, with `k` for thousands or `M` for millions.
+pub fn tokens(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let (digits, factor) = match trimmed.as_bytes().last() {
+        Some(b'k' | b'K') => (trimmed.get(..trimmed.len() - 1), 1000),
+        Some(b'm' | b'M') => (trimmed.get(..trimmed.len() - 1), 1_000_000),
+        _ => (Some(trimmed), 1),
+    };
+    let number =
+        digits.filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit())).and_then(|d| d.parse::<u64>().ok());
+    number
+        .and_then(|n| n.checked_mul(factor))
+        .ok_or_else(|| format!("not a number of tokens: {text:?}; write 200000, 200k or 1M"))
+}
+
+/// The names of policies.
+pub fn policies() -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        POLICIES.iter().map(|policy| clap::builder::PossibleValue::new(policy.name).help(policy.about)),
+    )
 }
 
 /// The names of formats.

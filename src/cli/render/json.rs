@@ -183,8 +183,10 @@ mod tests {
                     "still_over": false,
                     "cut": null,
                 }],
+                "edits": [],
                 "notes": [{ "line": 5, "text": "an unpaired\nsurrogate" }],
                 "sums": { "responses": 4, "batches": 2, "live": 5_000_000, "dead": 0, "copies": 0, "opaque_stored": 0 },
+                "diagnosis": null,
             }])
         );
         assert_eq!(

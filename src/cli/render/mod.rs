@@ -15,6 +15,7 @@ use tally::Tally;
 
 mod diff;
 mod github;
+mod health;
 pub mod json;
 mod sarif;
 pub mod shape;
@@ -165,6 +166,8 @@ pub mod tests {
             delivered: None,
             still_over: false,
             cut: None,
+            unit: None,
+            full_text: None,
             hunks: Vec::new(),
         }
     }
@@ -194,8 +197,10 @@ pub mod tests {
             bytes_after: None,
             backup: None,
             findings,
+            edits: Vec::new(),
             notes: vec![Note { line: Some(5), text: "an unpaired\nsurrogate".into() }],
             sums: Sums { responses: 4, batches: 2, live: 5_000_000, dead: 0, copies: 0, opaque_stored: 0 },
+            diagnosis: None,
             skimmed: false,
         }
     }

@@ -74,6 +74,8 @@ impl Render for Sarif {
                                 "One tool response is larger than the size_threshold of its tool."),
                             rule(Rule::Batch, "Tool response in a batch over the ceiling",
                                 "The responses to one assistant message are together larger than batch_ceiling."),
+                            rule(Rule::Window, "Tool response in a conversation over the context window",
+                                "The live conversation does not fit the model's context window."),
                         ],
                     } },
                     "columnKind": "utf16CodeUnits",
@@ -95,6 +97,7 @@ fn result(file: &FileReport, finding: &Finding) -> Value {
         "ruleIndex": match finding.rule {
             Rule::Threshold => 0,
             Rule::Batch => 1,
+            Rule::Window => 2,
         },
         "level": "warning",
         "message": { "text": message(finding) },

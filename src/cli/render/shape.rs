@@ -6,10 +6,11 @@ use std::path::Path;
 use serde::Serialize;
 use unwedge::cap::limits::{Limit, Resolved};
 use unwedge::error::Error;
-use unwedge::event::{FileReport, Finding};
+use unwedge::event::{Edit, EditKind, FileReport, Finding};
 use unwedge::repair::Task;
 
 use super::End;
+use super::health::HealthJson;
 use super::tally::Tally;
 use crate::cli::config::InForce;
 use crate::cli::escape::{self, Shown};
@@ -107,6 +108,7 @@ struct SummaryJson {
     opaque_stored: u64,
     findings: u64,
     cut: u64,
+    edits: u64,
     still_over: u64,
     tools_cut: Vec<ToolCutsJson>,
     passed_over: u64,
@@ -135,6 +137,7 @@ impl SummaryJson {
             opaque_stored: tally.opaque_stored,
             findings: tally.findings,
             cut: tally.cut,
+            edits: tally.edits,
             still_over: tally.still_over,
             tools_cut: tally
                 .tools
@@ -187,8 +190,10 @@ pub struct FileJson {
     skimmed: bool,
     backup: Option<String>,
     findings: Vec<FindingJson>,
+    edits: Vec<EditJson>,
     notes: Vec<FileNoteJson>,
     sums: SumsJson,
+    diagnosis: Option<HealthJson>,
 }
 
 #[derive(Serialize)]
@@ -220,6 +225,7 @@ impl FileJson {
             skimmed: file.skimmed,
             backup: file.backup.as_deref().map(text),
             findings: file.findings.iter().map(FindingJson::of).collect(),
+            edits: file.edits.iter().map(EditJson::of).collect(),
             notes: file.notes.iter().map(|note| FileNoteJson { line: note.line, text: note.text.clone() }).collect(),
             sums: SumsJson {
                 responses: file.sums.responses,
@@ -229,6 +235,7 @@ impl FileJson {
                 copies: file.sums.copies,
                 opaque_stored: file.sums.opaque_stored,
             },
+            diagnosis: file.diagnosis.as_ref().map(HealthJson::of),
         }
     }
 }
@@ -250,6 +257,12 @@ struct FindingJson {
     delivered: Option<u64>,
     still_over: bool,
     cut: Option<String>,
+    /// Where a cut was made or planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    /// Where the whole text is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_text: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -288,6 +301,34 @@ impl FindingJson {
             delivered: finding.delivered,
             still_over: finding.still_over,
             cut: finding.cut.clone(),
+            unit: finding.unit,
+            full_text: finding.full_text.as_deref().map(text),
+        }
+    }
+}
+
+/// A value beside responses that was edited, or in a dry run would be.
+#[derive(Serialize)]
+struct EditJson {
+    kind: &'static str,
+    place: PlaceJson,
+    /// Tokens, where they are counted.
+    before: Option<u64>,
+    after: Option<u64>,
+    cut: Option<String>,
+}
+
+impl EditJson {
+    fn of(edit: &Edit) -> Self {
+        EditJson {
+            kind: match edit.kind {
+                EditKind::Error => "error",
+                EditKind::Usage => "usage",
+            },
+            place: PlaceJson { line: edit.place.line, record: edit.place.record },
+            before: edit.tokens.map(|(before, _)| before),
+            after: edit.tokens.map(|(_, after)| after),
+            cut: edit.cut.clone(),
         }
     }
 }

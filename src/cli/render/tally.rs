@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use unwedge::diagnosis::Verdict;
 use unwedge::error::Error;
-use unwedge::event::{Event, FileReport, Finding, Status};
+use unwedge::event::{EditKind, Event, FileReport, Finding, Status};
 use unwedge::repair::Task;
 
 use crate::cli::exit::Exit;
@@ -37,8 +38,12 @@ pub struct Tally {
     pub cut_documents: u64,
     /// Findings that are over their limit, or in a batch over its ceiling, even after the cut.
     pub still_over: u64,
+    /// What was edited beside responses, or in a dry run would be.
+    pub edits: u64,
     /// Cuts by tool. The tool that is not known has no name.
     pub tools: BTreeMap<Option<String>, u64>,
+    /// Conversations that ended in an error of too much context and stay so, or cannot be made to fit.
+    pub wedged: u64,
     /// Whether something was written.
     pub written: bool,
     /// Files seen by walking that no format claims.
@@ -109,14 +114,21 @@ impl Tally {
         }
         self.cut_documents += u64::from(self.cut != before);
         self.still_over += file.findings.iter().filter(|f| f.delivered.is_some() && stays(f)).count() as u64;
-        self.written |= file.findings.iter().any(|f| f.cut.is_some());
+        // An error that goes without a cut was said to be true no longer.
+        let ended = self.cut == before && file.edits.iter().all(|edit| edit.kind != EditKind::Error);
+        let stuck = |verdict: Verdict| verdict == Verdict::CannotFit || (verdict.wedged() && ended);
+        let stuck = file.diagnosis.as_ref().is_some_and(|said| stuck(said.verdict));
+        self.wedged += u64::from(stuck);
+        self.edits += file.edits.len() as u64;
+        let cuts = file.findings.iter().map(|f| &f.cut).chain(file.edits.iter().map(|e| &e.cut));
+        self.written |= cuts.flatten().next().is_some();
     }
 
     /// The status these sums come to.
     pub fn exit(&self, task: Task) -> Exit {
         let remain = match task {
-            Task::Check | Task::DryRun => self.findings > 0,
-            Task::Fix => self.still_over > 0,
+            Task::Check | Task::DryRun => self.findings > 0 || self.edits > 0 || self.wedged > 0,
+            Task::Fix => self.still_over > 0 || self.wedged > 0,
         };
         [(remain, Exit::Findings), (self.errors > 0, Exit::Trouble), (self.interrupted, Exit::Interrupted)]
             .into_iter()

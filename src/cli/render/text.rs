@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use unwedge::cap::limits::{Limit, Resolved};
 use unwedge::error::Error;
-use unwedge::event::{FileReport, Finding, Kind, Rule, Status};
+use unwedge::event::{EditKind, FileReport, Finding, Kind, Rule, Status};
 use unwedge::repair::Task;
 
 use super::size::{compared, count, human};
 use super::tally::{Tally, is_cut};
-use super::{End, Render, Volume, diff, say_error, say_note, say_notes};
+use super::{End, Render, Volume, diff, health, say_error, say_note, say_notes};
 use crate::cli::escape::Shown;
 use crate::cli::out::{Console, Styles, styled};
 
@@ -45,9 +45,20 @@ impl Render for Text {
                 console.write(diff.as_bytes());
             }
         }
+        for line in health::lines(file, console.styles, self.volume.verbose) {
+            console.line(line);
+        }
         for (finding, cut) in file.findings.iter().filter_map(|finding| Some((finding, finding.cut.as_ref()?))) {
             let (cut, path) = (Shown::line(cut), Shown::path(&file.path));
             self.cuts.push(format!("cut {cut}: {path}:{} {}", finding.place.line, whose(finding)));
+        }
+        for (edit, cut) in file.edits.iter().filter_map(|edit| Some((edit, edit.cut.as_ref()?))) {
+            let what = match edit.kind {
+                EditKind::Error => "stored error",
+                EditKind::Usage => "stored count of tokens",
+            };
+            let (cut, path) = (Shown::line(cut), Shown::path(&file.path));
+            self.cuts.push(format!("edit {cut}: {path}:{} {what}", edit.place.line));
         }
         self.backups.extend(file.backup.iter().map(|backup| (file.path.clone(), backup.clone())));
         say_notes(file, self.volume, console);
@@ -123,6 +134,7 @@ fn line(file: &FileReport, finding: &Finding, styles: Styles) -> String {
     let source = Shown::line(finding.limit_source);
     let why = match (finding.rule, finding.batch) {
         (Rule::Threshold, _) => format!("threshold, {source}"),
+        (Rule::Window, _) => format!("window, {source}"),
         (Rule::Batch, None) => format!("batch, {source}"),
         (Rule::Batch, Some(batch)) => {
             let size = human(batch.size);
@@ -133,6 +145,9 @@ fn line(file: &FileReport, finding: &Finding, styles: Styles) -> String {
     let _ = write!(line, ": {} > {limit} ({why})", styled(styles.over, size));
     if is_cut(file, finding) {
         let _ = write!(line, " → {after}");
+    }
+    if let Some(path) = finding.full_text.as_ref().filter(|_| delivered.is_some()) {
+        let _ = write!(line, "; full text: {}", Shown::path(path));
     }
     if delivered.is_some() && finding.still_over {
         line.push_str(", still over");
@@ -154,6 +169,9 @@ fn whose(finding: &Finding) -> String {
 
 fn sums(tally: &Tally, volume: Volume, console: &mut Console) {
     let documents = count(tally.documents.saturating_sub(tally.skimmed), "document");
+    if tally.documents == 0 && tally.errors > 0 {
+        return console.line(format!("nothing could be checked; {}", count(tally.errors, "error")));
+    }
     let mut line = format!("checked {} in {documents}", count(tally.responses, "response"));
     if tally.skimmed > 0 {
         // They are clean, and not in the sums.
@@ -170,6 +188,9 @@ fn sums(tally: &Tally, volume: Volume, console: &mut Console) {
     }
     if tally.still_over > 0 {
         let _ = write!(line, ", {} even after the cut", tally.still_over);
+    }
+    if tally.wedged > 0 {
+        let _ = write!(line, "; {} wedged", tally.wedged);
     }
     for (n, what) in [(tally.errors, "error"), (tally.notes, "note")] {
         if n > 0 {

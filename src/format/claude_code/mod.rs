@@ -96,6 +96,10 @@ impl Format for ClaudeCode {
         dir.file_name() == Some(OsStr::new(SIDECARS)) && dir.parent().is_some_and(|session| is_uuid(name(session)))
     }
 
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"isApiErrorMessage\":true"]
+    }
+
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {
         let projects = places.home.as_ref().map(|home| home.join(PROJECTS));
         projects.into_iter().filter(|dir| look.is_dir(dir)).collect()

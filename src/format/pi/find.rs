@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use super::notes::has_notice;
+use super::relics::{Answers, STORED_ERROR};
 use super::sent::{Compaction, Kept, SUPERSEDED, Sent};
 use super::tree::{Grown, Parent, Tree};
 use super::weigh::Scale;
 use crate::format::jsonlines;
 use crate::format::kept::{self, Key, key_of, leaves};
 use crate::format::parts::{Taker, owned_text};
-use crate::format::weigher::overflows;
-use crate::format::{Depth, Located, Locator, Note, Part, Record};
+use crate::format::{Depth, Located, Locator, Note, Part, Record, RelicKind};
 use crate::text::json::{Index, Kind, Node};
 
 #[derive(Default)]
@@ -28,8 +28,7 @@ pub(super) struct Finder {
     /// The line of the last entry, where it has no parent though it is not the first.
     rootless: Option<u64>,
     notices: (u64, Option<u64>),
-    /// Entries and lines of the overflow errors that no answer follows.
-    overflows: Vec<(u64, u64)>,
+    answers: Answers,
     without_content: Option<u64>,
     /// Where the outline is asked for.
     scale: Option<Scale>,
@@ -103,15 +102,16 @@ impl<'a> Entry<'a> {
 
 /// The fields of a message that matter here.
 #[derive(Default)]
-struct Message<'a> {
+pub(super) struct Message<'a> {
     role: Option<Node<'a>>,
     content: Option<Node<'a>>,
     call: Option<Node<'a>>,
     tool: Option<Node<'a>>,
     is_error: Option<Node<'a>>,
     details: Option<Node<'a>>,
-    stop: Option<Node<'a>>,
-    error: Option<Node<'a>>,
+    pub stop: Option<Node<'a>>,
+    pub error: Option<Node<'a>>,
+    pub usage: Option<Node<'a>>,
 }
 
 impl<'a> Message<'a> {
@@ -127,6 +127,7 @@ impl<'a> Message<'a> {
                 Some("details") => message.details = Some(value),
                 Some("stopReason") => message.stop = Some(value),
                 Some("errorMessage") => message.error = Some(value),
+                Some("usage") => message.usage = Some(value),
                 _ => {}
             }
         }
@@ -189,7 +190,8 @@ impl Locator for Finder {
         let sent = Sent::of(&tree, len.checked_sub(1), &self.compactions, &self.edits);
         self.calls.sort_unstable();
         self.settle(&tree, &sent);
-        self.notes(&sent);
+        self.located.relics = std::mem::take(&mut self.answers).relics(&sent);
+        self.notes();
         if let Some(scale) = self.scale.take() {
             let responses = self.origins.iter().map(|origin| origin.entry).zip(&self.located.responses);
             self.located.outline = Some(scale.finish(&tree, &sent, &self.compactions, responses));
@@ -240,13 +242,7 @@ impl Finder {
                 self.calls.push((id, entry));
             }
         }
-        let failed = message.stop.is_some_and(|s| s.is("error"));
-        let overflow = failed && message.error.and_then(|e| e.text()).is_some_and(|text| overflows(&text));
-        if overflow {
-            self.overflows.push((entry, record.line));
-        } else {
-            self.overflows.clear();
-        }
+        self.answers.push(record, entry, message);
     }
 
     fn result(&mut self, record: &Record<'_>, message: &Message<'_>, entry: u64, taker: &mut Taker<'_>) {
@@ -338,11 +334,10 @@ impl Finder {
         self.origins.retain(|_| one.next().is_some_and(Option::is_some));
     }
 
-    fn notes(&mut self, sent: &Sent) {
-        // 1.6 no longer looks at an error that a `context_edit` takes away.
-        let standing = |(entry, _): &&(u64, u64)| !sent.edited.get(entry).is_some_and(Option::is_some);
-        if let Some(line) = self.overflows.iter().find(standing).map(|(_, line)| *line) {
-            self.note(line, "the session ends in a stored error of too much context: as long as its text says so, pi may compact everything away at the next prompt, however small a cut has made it");
+    fn notes(&mut self) {
+        let error = self.located.relics.iter().find(|relic| matches!(relic.kind, RelicKind::Error { .. }));
+        if let Some(line) = error.map(|relic| relic.line) {
+            self.note(line, STORED_ERROR);
         }
         if let Some(line) = self.without_content {
             self.note(line, "a tool result without content: pi 0.73 cannot build the context");

@@ -16,6 +16,8 @@
 //! * What is sent: the way from the root to the last entry, from what the latest compaction on it keeps; of a result that a
 //!   `context_edit` replaces, the replacement, which is a response of its own here. All else is dead.
 //! * In version 1 the entries are a plain list, and a compaction names what it keeps by its number, the header being 0.
+//! * At the next prompt pi compacts where the last assistant ended in an error of too much context, or its last count of
+//!   tokens is above the window: the cut text is summed up, and never sent. So both have to go with a cut.
 //! * The modification time stays: pi continues the newest file. No line comes, goes or moves.
 //!
 //! Learnt by running `@mariozechner/pi-coding-agent` 0.73.1 and `@earendil-works/pi-coding-agent` 1.6.0: what counts as live
@@ -24,6 +26,7 @@
 
 mod find;
 mod notes;
+mod relics;
 mod sent;
 #[cfg(test)]
 mod tests;
@@ -49,7 +52,7 @@ impl Format for Pi {
             agent: "pi",
             places: "`~/.pi/agent/sessions/--<cwd>--/*.jsonl`",
             reads: "sessions with headers of version 1 to 3",
-            writes: "results, `context_edit` replacements of results, and copies in `details`; the modification time stays",
+            writes: "results, `context_edit` replacements of results, and copies in `details`; where a session is wedged also its stored errors and last count of tokens; the modification time stays",
         }
     }
 
@@ -77,9 +80,17 @@ impl Format for Pi {
         Some(&super::seams::PI)
     }
 
+    fn keeps_relics(&self) -> bool {
+        true
+    }
+
     fn matters(&self, record: &[u8]) -> bool {
         // Every entry is part of the tree that tells live from dead.
         !record.trim_ascii().is_empty()
+    }
+
+    fn error_marks(&self) -> &'static [&'static [u8]] {
+        &[b"\"stopReason\":\"error\""]
     }
 
     fn known_places(&self, look: &dyn Look, places: &Places) -> Vec<PathBuf> {

@@ -56,6 +56,11 @@ impl Sent {
         Sent { path, kept, latest: latest.map(|c| c.entry), edited }
     }
 
+    /// Whether something takes the place of an entry, or takes it out of the context.
+    pub fn is_edited(&self, entry: u64) -> bool {
+        self.edited.get(&entry).is_some_and(Option::is_some)
+    }
+
     /// Why a result is not sent: the result itself, or (another entry) what replaces it.
     pub fn dead(&self, result: u64, entry: u64) -> Option<&'static str> {
         let by = self.edited.get(&result).copied().flatten();

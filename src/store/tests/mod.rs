@@ -138,6 +138,7 @@ fn prove(reader: &mut dyn Written) -> Result<Verified> {
 fn cut() -> Cut {
     Cut {
         padding: false,
+        edit: None,
         id: 1,
         call_id: "call_1".into(),
         tool: Some("fs_read_file".into()),

@@ -48,7 +48,11 @@ impl Gathered {
         let both = || self.parts.iter().zip(&locals);
         let mut shapes = Vec::with_capacity(self.parts.len());
         for (part, local) in both() {
-            let new = if !part.stale && is_whole(&part.range, local) { None } else { Some(self.shape(part, local, kept.side, None).ok_or(1_u64)?) };
+            let new = if !part.stale && is_whole(&part.range, local) {
+                None
+            } else {
+                Some(self.shape(part, local, kept.side, None).ok_or(1_u64)?)
+            };
             shapes.push(new.filter(|new| new.after < part.size));
         }
         let mut marked = shapes.iter_mut().zip(both()).filter(|(shape, _)| shape.is_some());
@@ -130,7 +134,8 @@ impl Gathered {
             Side::After => local.len(),
             Side::Before => 0,
             Side::At(place) => {
-                let place = part.offset + place.clamp(part.range.start, part.range.end).saturating_sub(part.range.start) as u64;
+                let place =
+                    part.offset + place.clamp(part.range.start, part.range.end).saturating_sub(part.range.start) as u64;
                 local.iter().take_while(|piece| matches!(piece, Local::Run(run) if run.end <= place)).count()
             }
         };

@@ -39,10 +39,16 @@ pub(super) fn fit(cut: &Try<'_>) -> Option<Composition> {
     let mut room = cut.room;
     loop {
         let (stays, split) = chosen(&sections, text.keep, room);
-        if !stays.contains(&true) || !stays.contains(&false) {
+        if !stays.contains(&true) {
             return None;
         }
-        let runs = sections.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(section, _)| section.from..section.to);
+        if !stays.contains(&false) {
+            // All of it fits, but not with the brackets.
+            room = (text.body.len() as u64).checked_sub(1)?;
+            continue;
+        }
+        let runs =
+            sections.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(section, _)| section.from..section.to);
         let side = match text.keep {
             Keep::Head => Side::After,
             Keep::Tail => Side::Before,
@@ -60,7 +66,8 @@ pub(super) fn fit(cut: &Try<'_>) -> Option<Composition> {
             Err(over) => over,
         };
         // With less room than this the choice is another.
-        let sum: u64 = sections.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(section, _)| section.size()).sum();
+        let sum: u64 =
+            sections.iter().zip(&stays).filter(|(_, stays)| **stays).map(|(section, _)| section.size()).sum();
         let largest = sections.iter().map(Section::size).filter(|size| *size <= room).max().unwrap_or(0);
         let other = match text.keep {
             Keep::Both => room - room.div_ceil(64),
@@ -83,7 +90,8 @@ fn chosen(sections: &[Section<'_>], keep: Keep, room: u64) -> (Vec<bool>, usize)
         stays.iter_mut().skip(i).take(1).for_each(|stays| *stays = true);
     }
     let mut left = tail_room;
-    for (i, section) in sections.iter().enumerate().skip(split).rev().filter(|(_, section)| section.size() <= tail_room) {
+    for (i, section) in sections.iter().enumerate().skip(split).rev().filter(|(_, section)| section.size() <= tail_room)
+    {
         let Some(rest) = left.checked_sub(section.size()) else { break };
         left = rest;
         stays.iter_mut().skip(i).take(1).for_each(|stays| *stays = true);
@@ -126,7 +134,11 @@ fn omitted(sections: &[Section<'_>], stays: &[bool], most: u64, numbers: bool) -
         list
     };
     let names = listed(gone().map(|(_, (section, _))| name(section.file)).collect());
-    if numbers { format!("{}: {names}", listed(ranges.iter().map(|(from, to)| range(*from, *to)).collect())) } else { names }
+    if numbers {
+        format!("{}: {names}", listed(ranges.iter().map(|(from, to)| range(*from, *to)).collect()))
+    } else {
+        names
+    }
 }
 
 /// The sections of a diff. What comes before the first file belongs to it; a text without a file has none.
@@ -142,7 +154,9 @@ fn sections(text: &[u8]) -> Vec<Section<'_>> {
             Some(names) => Some(git_name(names)),
             // The headers of another diff's files; in git's they are within a section.
             None if git => None,
-            None if rest.starts_with(b"--- ") && below.starts_with(b"+++ ") => below.strip_prefix(b"+++ ").map(plain_name),
+            None if rest.starts_with(b"--- ") && below.starts_with(b"+++ ") => {
+                below.strip_prefix(b"+++ ").map(plain_name)
+            }
             None => None,
         };
         if let Some(file) = file {

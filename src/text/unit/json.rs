@@ -76,7 +76,8 @@ fn opened(body: &[u8], outline: &Outline, hole: &Hole, keep: Keep) -> Option<(st
             if let Some(note) = blob::note(inner) {
                 return Some((start + 1..end - 1, note, "the blob".to_owned()));
             }
-            let walk = |stored: usize| stored::advance(inner, Place::default(), Place { stored, decoded: usize::MAX }).ok();
+            let walk =
+                |stored: usize| stored::advance(inner, Place::default(), Place { stored, decoded: usize::MAX }).ok();
             let all = walk(inner.len())?;
             let room = hole.room.checked_sub(note_room(inner.len()))?;
             let (head_room, tail_room) = ends(keep, room);

@@ -24,21 +24,29 @@ pub(super) fn fit(cut: &Try<'_>) -> Option<Composition> {
         let from = index(all - tail_room).max(head);
         let tail = match from.checked_sub(1).and_then(|at| body.get(at)) {
             Some(b'\n') | None => from,
-            Some(_) => memchr::memchr(b'\n', body.get(from..).unwrap_or_default()).map_or(body.len(), |at| from + at + 1),
+            Some(_) => {
+                memchr::memchr(b'\n', body.get(from..).unwrap_or_default()).map_or(body.len(), |at| from + at + 1)
+            }
         };
         let tail = if tail_room == 0 { body.len() } else { tail };
-        let (first, last) = (
-            count_lines(body.get(..head).unwrap_or_default()),
-            count_lines(body.get(tail..).unwrap_or_default()),
-        );
+        let (first, last) =
+            (count_lines(body.get(..head).unwrap_or_default()), count_lines(body.get(tail..).unwrap_or_default()));
         if head == 0 && tail == body.len() {
             return None;
         }
         // What must go for this to become another choice.
-        let next = (head_room.saturating_sub(head as u64)).min(if tail_room == 0 { u64::MAX } else { tail as u64 - (all - tail_room) });
+        let next = (head_room.saturating_sub(head as u64)).min(if tail_room == 0 {
+            u64::MAX
+        } else {
+            tail as u64 - (all - tail_room)
+        });
         let line = cut.named(Second::of(Counted::Lines, first, last, total));
         let stride = match text.compose(&two_ends(keep, head, tail, body.len(), line)) {
-            Ok(found) if found.total <= cut.room && first + last + 2 <= here.max(total.unwrap_or(0)) && text.adds_no_lines(&found) => {
+            Ok(found)
+                if found.total <= cut.room
+                    && first + last + 2 <= here.max(total.unwrap_or(0))
+                    && text.adds_no_lines(&found) =>
+            {
                 return Some(found);
             }
             Ok(found) => found.total.saturating_sub(cut.room).saturating_sub(SLACK),

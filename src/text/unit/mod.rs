@@ -73,8 +73,7 @@ enum Side {
 
 impl Gathered {
     pub fn of(texts: &[Text<'_>], keep: Keep) -> Result<Self, LiteralError> {
-        let mut found =
-            Gathered { parts: Vec::new(), body: Vec::new(), whole: None, prior: None, keep };
+        let mut found = Gathered { parts: Vec::new(), body: Vec::new(), whole: None, prior: None, keep };
         let mut whole = Vec::new();
         for text in texts {
             let size = text.measure.size;

@@ -39,7 +39,12 @@ pub(super) fn levels(outline: &Outline, target: u64, keep: Keep) -> Option<Level
 
 /// The same, with the looks it takes at items.
 #[cfg(test)]
-pub(super) fn levels_counted(outline: &Outline, target: u64, keep: Keep, looks: &std::cell::Cell<u64>) -> Option<Levels> {
+pub(super) fn levels_counted(
+    outline: &Outline,
+    target: u64,
+    keep: Keep,
+    looks: &std::cell::Cell<u64>,
+) -> Option<Levels> {
     levels_by(outline, target, |levels| {
         looks.set(looks.get() + outline.items.len() as u64);
         takes(outline, levels, keep)

@@ -21,7 +21,10 @@ pub(super) struct Outline {
 
 pub(super) enum Item {
     /// Its bytes, quotes included.
-    String { start: usize, end: usize },
+    String {
+        start: usize,
+        end: usize,
+    },
     Array(Array),
     /// An array that turned out to be small.
     Small,
@@ -129,7 +132,13 @@ impl Outline {
                     at += 1;
                     let closed = open.pop()?;
                     if let Some(number) = closed.array {
-                        found.close(doc, number, closed.start, at, (starts.get(closed.pending..)?, ends.get(closed.pending..)?));
+                        found.close(
+                            doc,
+                            number,
+                            closed.start,
+                            at,
+                            (starts.get(closed.pending..)?, ends.get(closed.pending..)?),
+                        );
                         starts.truncate(closed.pending);
                         ends.truncate(closed.pending);
                     }

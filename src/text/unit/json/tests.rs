@@ -17,15 +17,25 @@ fn cut(text: &str, allowance: u64, keep: Keep) -> String {
 #[test]
 fn the_largest_become_shorter() {
     let items: Vec<String> = (0..500).map(|n| format!("{{\"id\": {n}}}")).collect();
-    let text = format!("{{\"ok\": true,\n \"items\": [{}],\n \"a b\": {{\"log\": \"{}\"}}}}", items.join(",\n"), "é\\n".repeat(900));
+    let text = format!(
+        "{{\"ok\": true,\n \"items\": [{}],\n \"a b\": {{\"log\": \"{}\"}}}}",
+        items.join(",\n"),
+        "é\\n".repeat(900)
+    );
     let new = cut(&text, 900, Keep::Head);
     let (json, rest) = new.split_once("\n[").unwrap();
     let value: serde_json::Value = serde_json::from_str(json).unwrap();
     let items = value["items"].as_array().unwrap();
-    assert_eq!(items.last().unwrap(), &format!("[{0} of 500 elements kept; omitted {1}-500]", items.len() - 1, items.len()));
+    assert_eq!(
+        items.last().unwrap(),
+        &format!("[{0} of 500 elements kept; omitted {1}-500]", items.len() - 1, items.len())
+    );
     let log = value["a b"]["log"].as_str().unwrap();
     assert!(log.starts_with("é\né\né\n") && log.ends_with("é\n[90 of 2700 bytes kept; omitted 91-2700]"), "{log}");
-    assert!(rest.contains(&format!("omitted elements {}-500 of .items, bytes 91-2700 of .[\"a b\"].log]", items.len())), "{rest}");
+    assert!(
+        rest.contains(&format!("omitted elements {}-500 of .items, bytes 91-2700 of .[\"a b\"].log]", items.len())),
+        "{rest}"
+    );
     assert!(new.len() <= 900 && new.len() > 700, "{}", new.len());
     assert!(json.starts_with("{\"ok\": true,\n \"items\": [{\"id\": 0},\n{\"id\": 1}"), "{json}");
 
@@ -39,7 +49,10 @@ fn the_largest_become_shorter() {
     let again = cut(&new, 700, Keep::Head);
     let value: serde_json::Value = serde_json::from_str(again.split_once("\n[").unwrap().0).unwrap();
     let items = value["items"].as_array().unwrap();
-    assert_eq!(items.last().unwrap(), &format!("[{0} of 500 elements kept; omitted {1}-500]", items.len() - 1, items.len()));
+    assert_eq!(
+        items.last().unwrap(),
+        &format!("[{0} of 500 elements kept; omitted {1}-500]", items.len() - 1, items.len())
+    );
 }
 
 #[test]
@@ -59,7 +72,10 @@ fn the_work_is_linear() {
         let mut n = 0;
         while text.len() < megabytes << 20 {
             n += 1;
-            text.push_str(&format!("{{\"id\": {n}, \"tags\": [{n}, [{n}, [{n}]]], \"text\": \"{}\"}},\n", "a row of it ".repeat(1 + n % 17)));
+            text.push_str(&format!(
+                "{{\"id\": {n}, \"tags\": [{n}, [{n}, [{n}]]], \"text\": \"{}\"}},\n",
+                "a row of it ".repeat(1 + n % 17)
+            ));
         }
         text.push_str("null]}");
         let outline = Outline::of(Node::document(text.as_bytes()).unwrap()).unwrap();
