@@ -66,9 +66,9 @@ def main(out):
         name = path.relative_to(ROOT / "testdata").parts[0]
         for number, (known, _) in enumerate(streams):
             if known == name:
-                # Format, how, chunk, threshold, ceiling where there is one, which end.
-                put("locate", bytes([number, 0, 64, 0, 0, 0]) + document)
-                put("locate", bytes([number, 1, 16, 0, 200, 1, 0, 2]) + document)
+                # Format, how, chunk, threshold, ceiling where there is one, which end, unit, window.
+                put("locate", bytes([number, 0, 64, 0, 0, 0, 0, 4, 0]) + document)
+                put("locate", bytes([number, 0b11001, 16, 0, 200, 1, 0, 2, 1, 2, 0]) + document)
         put("skim", bytes([len(made) % 256, 1, 0, 4, 0, 1]) + document)
         lines = document.split(b"\n")
         for line in lines[:3] + lines[-2:]:

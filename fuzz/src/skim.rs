@@ -4,6 +4,7 @@ use std::path::Path;
 
 use unwedge::assess::Reading;
 use unwedge::cap::limits::{Layer, Limit, Limits, Source};
+use unwedge::cap::plan::Rule;
 use unwedge::format::{Depth, FORMATS, Framing};
 use unwedge::skim::{Bytes, nothing_over};
 
@@ -50,6 +51,6 @@ pub fn run(data: &[u8]) {
     let mut reading = Reading::new(format, Path::new("/w/x.jsonl"), Depth::Limits, []);
     reading.push(&doc).unwrap();
     let found = reading.finish(&limits, false);
-    let over = found.targets.iter().find(|target| !target.held.by_batch);
+    let over = found.targets.iter().find(|target| target.held.rule != Rule::Batch);
     assert!(over.is_none(), "called clean, but {over:?}");
 }
