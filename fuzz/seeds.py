@@ -4,6 +4,7 @@
 A case's long strings are made short: what a fuzzer changes must be a few kilobytes. Inputs that no case gives are in
 fuzz/seeds/<target>/ and are copied."""
 
+import collections
 import hashlib
 import pathlib
 import re
@@ -15,6 +16,23 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent
 MOST = 12 * 1024  # bytes of a document
 STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*"')
+# What the text side reads: markers, second lines, numbers at their ends.
+WORDS = [
+    "... [truncated, ".encode(),
+    " → ".encode(),
+    "... [truncated, 623 B → 100 B]".encode(),
+    "... [truncated, 18446744073709551615 B → 0 B]".encode(),
+    "[18446744073709551615 bytes kept]".encode(),
+    "[18446744073709551614 of 18446744073709551615 lines kept; omitted 3-end; full text: /a]".encode(),
+    "[1 of 9 files kept; omitted 2: x]".encode(),
+    "[3 of 9 JSON bytes kept]".encode(),
+    "[0 of 999 base64 bytes kept]".encode(),
+    "18446744073709551615".encode(),
+    "\\ud83d".encode(),
+    "\\u00e9".encode(),
+    "diff --git a/x b/x\\n".encode(),
+    "--- a\\n+++ b\\n".encode(),
+]
 
 
 def shortened(document):
@@ -26,7 +44,7 @@ def shortened(document):
 def main(out):
     shutil.rmtree(out, ignore_errors=True)
     streams = re.findall(r'^    \("([a-z-]+)", "(.*)"\),$', (HERE / "src/locate.rs").read_text(), re.MULTILINE)
-    made = {}
+    made, documents = {}, []
 
     def put(target, data):
         folder = out / target
@@ -44,18 +62,23 @@ def main(out):
                 continue
             document = unpacked.stdout
         document = shortened(document)[:MOST]
+        documents.append(document)
         name = path.relative_to(ROOT / "testdata").parts[0]
         for number, (known, _) in enumerate(streams):
             if known == name:
-                # Format, how, chunk, threshold, ceiling where there is one, which end.
-                put("locate", bytes([number, 0, 64, 0, 0, 0]) + document)
-                put("locate", bytes([number, 1, 16, 0, 200, 1, 0, 2]) + document)
+                # Format, how, chunk, threshold, ceiling where there is one, which end, unit, window.
+                put("locate", bytes([number, 0, 64, 0, 0, 0, 0, 4, 0]) + document)
+                put("locate", bytes([number, 0b11001, 16, 0, 200, 1, 0, 2, 1, 2, 0]) + document)
         put("skim", bytes([len(made) % 256, 1, 0, 4, 0, 1]) + document)
         lines = document.split(b"\n")
         for line in lines[:3] + lines[-2:]:
             put("json", line[:2000])
         for literal in STRING.findall(document)[::7]:
             put("literal", literal[1:-1][:400])
+    words = collections.Counter(word for document in documents for word in set(STRING.findall(document)) if 3 < len(word) < 30)
+    words = [word for word, count in words.most_common(1200) if count > 1] + WORDS
+    escaped = lambda word: "".join("\\x%02x" % byte for byte in word)
+    (out / "dictionary").write_text("".join('"%s"\n' % escaped(word) for word in words))
     texts = [line for line in (ROOT / "testdata/vectors/cut.jsonl").read_bytes().split(b"\n") if len(line) < 3000]
     for number, line in enumerate(texts[:300]):
         for literal in STRING.findall(line)[:6]:

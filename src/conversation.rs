@@ -77,14 +77,18 @@ pub fn times(rule: format::Times, copies: &[(SystemTime, SystemTime, bool)]) -> 
     let mut times = vec![Times::Keep; copies.len()];
     let loaded = order.first().and_then(|i| copies.get(*i)).copied();
     if let (format::Times::New, Some((_, newest, loaded_changes))) = (rule, loaded) {
-        let now = SystemTime::now().max(newest + 2 * TICK);
+        // A file may have any time, the last that there is among them.
+        let after = newest.checked_add(2 * TICK).unwrap_or(newest);
+        let before = |time: SystemTime| time.checked_sub(TICK).unwrap_or(time);
+        let now = SystemTime::now().max(after);
         for (rank, index) in order.iter().enumerate() {
             let (Some(slot), Some((own, _, _))) = (times.get_mut(*index), copies.get(*index)) else { continue };
             *slot = match rank {
                 0 => Times::At(now),
-                _ if loaded_changes => Times::At(now - TICK),
+                _ if loaded_changes => Times::At(before(now)),
                 // The copy that is loaded stays as it is: a repaired other one must not become the newer of the two.
-                _ if newest - TICK > *own => Times::At(newest - TICK),
+                // A repaired one then has a time before it.
+                _ if before(newest) > *own => Times::At(before(newest)),
                 _ => Times::Keep,
             };
         }
@@ -446,5 +450,25 @@ fn journal_cut(id: u64, before: &Assessment, target: &Target, part: &CutPart) ->
         delivered: part.cut.after,
         padding: false,
         edit: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_have_any_time() {
+        let seconds = Duration::from_secs(i64::MAX.unsigned_abs());
+        let last = SystemTime::UNIX_EPOCH.checked_add(seconds).unwrap();
+        let first = SystemTime::UNIX_EPOCH.checked_sub(seconds).unwrap();
+        for (newest, other) in [(last, first), (last, last), (first, first)] {
+            for changes in [true, false] {
+                let (times, order) = times(format::Times::New, &[(newest, newest, changes), (other, other, true)]);
+                assert_eq!((times.len(), order), (2, vec![0, 1]));
+                let Times::At(loaded) = times[0] else { panic!("the loaded copy has a new time") };
+                assert!(loaded >= newest);
+            }
+        }
     }
 }

@@ -112,10 +112,11 @@ pub fn plan(
                 _ => old.saturating_sub(left),
             };
             if relic.kind == RelicKind::Prompt {
-                (left, taken) = (left - (old - new), taken + (old - new));
+                let less = old.saturating_sub(new);
+                (left, taken) = (left.saturating_sub(less), taken.saturating_add(less));
             }
             let (was, is) = tokens.filter(|_| relic.kind == RelicKind::Prompt).unwrap_or((0, 0));
-            tokens = Some((was + old, is + new));
+            tokens = Some((old.saturating_add(was), new.saturating_add(is)));
             if new < old {
                 values.push(Value { span: relic.span.clone(), new: new.to_string().into_bytes() });
             }
@@ -188,7 +189,7 @@ impl Planned {
             new: 0..0,
             new_sha256: Sha256::digest(&value.new).into(),
             encoding: Encoding::Plain,
-            size: value.span.end - value.span.start,
+            size: value.span.end.saturating_sub(value.span.start),
             delivered: value.new.len() as u64,
             padding: false,
             edit: Some(self.kind),
@@ -318,5 +319,18 @@ mod tests {
             some.remove(left);
             assert!(matches!(proven(some), Err(Error::Unproven { .. })), "error {left} is left");
         }
+    }
+
+    #[test]
+    fn stored_counts_may_be_any_numbers() {
+        let huge = SESSION.replace(r#""input":3,"cacheRead":10"#, &format!(r#""input":{0},"cacheRead":{0}"#, u64::MAX));
+        let mut reading = Reading::new(&Pi, Path::new("s.jsonl"), Depth::Limits, []);
+        reading.push(huge.as_bytes()).unwrap();
+        let gone = [Gone { record: 0, bytes: u64::MAX }, Gone { record: 0, bytes: u64::MAX }];
+        let mut read_old = |span: Range<u64>| Ok(huge.as_bytes()[span.start as usize..span.end as usize].to_vec());
+        let edits = plan(&reading.finish(&Limits::default(), false), Unwedge::Always, &gone, &mut read_old).unwrap();
+        let usage = edits.iter().find(|edit| edit.kind == EditKind::Usage).unwrap();
+        assert_eq!(usage.tokens.unwrap().0, u64::MAX);
+        assert!(!usage.values.is_empty());
     }
 }

@@ -27,13 +27,13 @@ pub fn run(data: &[u8]) {
     let (allowance, lower) = (input.small() % 4096, input.small() % 4096);
     let encoding = if how & 1 == 0 { Encoding::Plain } else { Encoding::Base64 };
     let times = [1, 1, 3, 40][usize::from(how >> 1 & 3)];
-    let text = |piece: &[u8]| -> Vec<u8> { piece.iter().copied().cycle().take((piece.len() * times).min(MOST)).collect() };
+    let repeated = |piece: &[u8]| -> Vec<u8> { piece.iter().copied().cycle().take((piece.len() * times).min(MOST)).collect() };
     let store = |piece: &[u8]| match piece {
         [0xfe, ..] => None,
         // As it stands, which may be no literal.
-        _ if how & 8 != 0 => Some([b"\"", &*text(piece), b"\""].concat()),
-        _ if encoding == Encoding::Base64 => Some(slow::encode(&text(piece))),
-        _ => Some(serde_json::to_vec(&String::from_utf8_lossy(&text(piece))).unwrap()),
+        _ if how & 8 != 0 => Some([b"\"", &*repeated(piece), b"\""].concat()),
+        _ if encoding == Encoding::Base64 => Some(slow::encode(&repeated(piece))),
+        _ => Some(serde_json::to_vec(&String::from_utf8_lossy(&repeated(piece))).unwrap()),
     };
     let old: Stored = input.0.split(|b| *b == 0xff).take(8).map(store).collect();
     let valid = old.iter().flatten().all(|literal| slow::decode(literal).is_some());

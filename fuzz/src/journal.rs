@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use unwedge::cap::limits::Limits;
+use unwedge::edits::Unwedge;
 use unwedge::event::Event;
 use unwedge::format::Places;
 use unwedge::repair::{Hunks, Options};
@@ -89,6 +90,8 @@ fn check(folder: &Folder, data: &[u8]) {
         places: Places { cwd: folder.dir.path().into(), ..Places::default() },
         jobs: 1,
         live_only: false,
+        unwedge: Unwedge::Auto,
+        spill: None,
         thorough: false,
         max_record: 1 << 20,
         min_idle: Duration::ZERO,

@@ -1,18 +1,19 @@
 //! Every locator, on any bytes, at both depths: what it finds is there, and a repair of it keeps its laws.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use unwedge::assess::{Assessment, Reading, difference};
-use unwedge::cap::limits::{Layer, Limit, Limits, Source};
+use unwedge::assess::{Assessment, CutTarget, Reading, Target, difference};
+use unwedge::cap::limits::{Layer, Limit, Limits, Source, WindowLimit};
+use unwedge::edits::Unwedge;
 use unwedge::error::Error;
 use unwedge::format::{self, Depth, FORMATS, Format, Framing, HEAD, Located, Part, Probe, Record};
-use unwedge::text::cut::Cut;
-use unwedge::text::literal::measure;
+use unwedge::text::literal::{decode, measure};
 use unwedge::text::splice::{Splice, Splices};
 use unwedge::verify::{Claim, Goal, Written, prove};
-use unwedge::{hunk, tell};
+use unwedge::{edits, hunk, tell};
 
 use crate::input::Input;
 
@@ -43,6 +44,8 @@ pub fn run(data: &[u8]) {
     layer.thresholds.insert("*".into(), Limit::Bytes(64 + input.small() % 512));
     layer.ceiling = Some(if how & 1 == 0 { Limit::Unlimited } else { Limit::Bytes(64 + input.small() % 2048) });
     layer.keeps.insert("*".into(), input.keep());
+    layer.units.insert("*".into(), input.unit());
+    let window = input.small() % 4096;
     let live_only = how & 2 != 0;
     let limits = Limits::new(vec![layer]);
     // What is only read stands first, behind it what is repaired.
@@ -76,7 +79,16 @@ pub fn run(data: &[u8]) {
         quickly(&stream, doc, &whole.located);
     }
     if !whole.located.broken.iter().any(|broken| broken.whole) {
-        repair(&stream, doc, &whole);
+        let unwedge = [Unwedge::Auto, Unwedge::Always, Unwedge::Never][usize::from(how >> 4 & 3) % 3];
+        repair(&stream, doc, &whole, unwedge);
+        // The same with the window of a model as the third limit.
+        if how & 8 != 0 {
+            let window = WindowLimit { tokens: Some(window), reserve: 16, keep_last: 1 };
+            let limits = stream.limits.clone().within(Some(window));
+            let stream = Stream { limits, ..stream };
+            let outlined = stream.read(doc, doc.len().max(1), Depth::Outline);
+            repair(&stream, doc, &outlined, unwedge);
+        }
     }
 }
 
@@ -155,21 +167,28 @@ fn quickly(stream: &Stream, doc: &[u8], whole: &Located) {
     }
 }
 
-/// As the program does it: cut, narrowed, proven, and then there is nothing more to do.
-fn repair(stream: &Stream, doc: &[u8], before: &Assessment) {
+/// As the program does it: cut, narrowed, what is left of an error gone, proven, and then there is nothing more to do.
+fn repair(stream: &Stream, doc: &[u8], before: &Assessment, unwedge: Unwedge) {
     let _ = (tell::sums(before), tell::findings(before));
+    let mut read_old = |span: Range<u64>| Ok(doc[span.start as usize..span.end as usize].to_vec());
     let made = cuts(before, doc);
-    for (span, cut) in &made {
-        let text = unwedge::text::literal::decode(&doc[span.start as usize..span.end as usize], cut_encoding(before, span));
-        let _ = hunk::hunks(&text.unwrap(), cut, false);
+    let mut gone = Vec::new();
+    let mut splices = Vec::new();
+    for (target, cut) in &made {
+        gone.extend(edits::gone(before, target, cut));
+        for part in &cut.parts {
+            let text = decode(&part.old, part.encoding).unwrap();
+            assert_eq!(text.len() as u64, part.cut.before);
+            let _ = hunk::hunks(&text, &part.cut, false);
+            let mut splice = Splice { range: part.span.clone(), new: part.cut.literal.clone() };
+            splice.narrow(&part.old);
+            splices.push(splice);
+        }
     }
-    let narrowed = made.into_iter().map(|(range, cut)| {
-        let old = &doc[range.start as usize..range.end as usize];
-        let mut splice = Splice { range: range.clone(), new: cut.literal };
-        splice.narrow(old);
-        splice
-    });
-    let splices = Splices::new(narrowed.collect()).unwrap();
+    let edits = edits::plan(before, unwedge, &gone, &mut read_old).unwrap();
+    assert!(edits.len() as u64 <= edits::count(before, unwedge));
+    splices.extend(edits.iter().flat_map(|edit| &edit.values).map(|value| value.splice()));
+    let splices = Splices::new(splices).unwrap();
     let mut new = Vec::new();
     splices.apply(&mut &*doc, &mut new).unwrap();
     let asides: Vec<_> = stream.aside.iter().cloned().collect();
@@ -181,32 +200,23 @@ fn repair(stream: &Stream, doc: &[u8], before: &Assessment) {
         live_only: stream.live_only,
         before,
         splices: &splices,
-        goal: Goal::WithinLimits,
+        goal: if edits::unwedges(&edits) { Goal::Unwedged } else { Goal::WithinLimits },
+        left: &BTreeSet::new(),
     };
-    let mut read_old = |span: Range<u64>| Ok(doc[span.start as usize..span.end as usize].to_vec());
     prove(&claim, &mut &*doc, &mut Bytes(&new), &mut read_old).unwrap_or_else(|e| panic!("{e}"));
-    let after = stream.read(&new, new.len().max(1), Depth::Limits);
+    let depth = if before.located.outline.is_some() { Depth::Outline } else { Depth::Limits };
+    let after = stream.read(&new, new.len().max(1), depth);
     spans(&after.located, &new, stream.format.framing());
     assert_eq!(difference(&before.located, &after.located), None);
-    assert!(cuts(&after, &new).is_empty(), "a second repair finds more");
+    assert!(cuts(&after, &new).iter().all(|(_, cut)| cut.parts.is_empty()), "a second repair finds more");
     let lines = |bytes: &[u8]| memchr::memchr_iter(b'\n', bytes).count();
     assert_eq!(lines(doc), lines(&new));
 }
 
-fn cuts(assessment: &Assessment, doc: &[u8]) -> Vec<(Range<u64>, Cut)> {
+fn cuts(assessment: &Assessment, doc: &[u8]) -> Vec<(Target, CutTarget)> {
     let mut read = |span: Range<u64>| Ok(doc[span.start as usize..span.end as usize].to_vec());
     let bad = |what| Error::Unproven { path: PathBuf::new(), what };
-    let parts = assessment.targets.iter().flat_map(|target| assessment.cut(target, &mut read, &bad).unwrap().parts);
-    parts.map(|part| (part.span, part.cut)).collect()
-}
-
-fn cut_encoding(before: &Assessment, wanted: &Range<u64>) -> unwedge::text::literal::Encoding {
-    let parts = before.targets.iter().flat_map(|target| before.parts(target));
-    let mut found = parts.filter_map(|part| match part {
-        Part::Text { span, encoding, .. } if span == wanted => Some(*encoding),
-        _ => None,
-    });
-    found.next().unwrap()
+    assessment.targets.iter().map(|target| (*target, assessment.cut(target, &mut read, &bad).unwrap())).collect()
 }
 
 struct Bytes<'a>(&'a [u8]);

@@ -1,7 +1,7 @@
 //! Changes to JSON that leave it JSON, mostly: what bytes alone would rarely come to, so that locators are reached in their depth.
 
 /// Strings that mean something to the text side: markers, second lines, escapes, base64, pairs and their halves.
-const WORDS: [&[u8]; 17] = [
+const WORDS: [&[u8]; 19] = [
     b"null",
     b"[]",
     b"{}",
@@ -13,6 +13,8 @@ const WORDS: [&[u8]; 17] = [
     br#""... [truncated, 623 B \u2192 100 B]""#,
     "\"kept\\n... [truncated, 99 KB → 0 B]\"".as_bytes(),
     "\"... [truncated, 1.0 GB → 52 B]\\n[1 of 9 lines kept; omitted 2-9; full text: /a]\"".as_bytes(),
+    "\"k\\n[18446744073709551615 bytes kept]\\n... [truncated, 18446744073709551615 B → 79 B]\"".as_bytes(),
+    "\"... [truncated, 9 KB → 84 B]\\n[18446744073709551614 of 18446744073709551615 lines kept]\\nx\"".as_bytes(),
     br#""\ud83d""#,
     br#""\ud83d\ude00\u00e9\/""#,
     br#""aGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8K""#,

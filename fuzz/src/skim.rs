@@ -4,6 +4,7 @@ use std::path::Path;
 
 use unwedge::assess::Reading;
 use unwedge::cap::limits::{Layer, Limit, Limits, Source};
+use unwedge::cap::plan::Rule;
 use unwedge::format::{Depth, FORMATS, Framing};
 use unwedge::skim::{Bytes, nothing_over};
 
@@ -25,9 +26,9 @@ impl Bytes for Slice<'_> {
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let (how, most, ceiling) = (input.byte(), input.small() % 1024, input.small() % 4096);
-    let repeats = usize::from(input.byte() % 16) * 40 + 1;
-    // Longer than the blocks that are read: some bytes, again and again.
-    let doc = if how % 8 == 0 { input.0.repeat(repeats) } else { input.0.to_vec() };
+    // Now and then longer than the blocks that are read: the same bytes again and again.
+    let len = if how % 8 == 0 && !input.0.is_empty() { 20_000 + usize::from(input.byte()) * 200 } else { input.0.len() };
+    let doc: Vec<u8> = input.0.iter().copied().cycle().take(len).collect();
     let longest = doc.split(|b| *b == b'\n').map(<[u8]>::len).max().unwrap_or(0) as u64;
     let lines = nothing_over(&Slice(&doc), None, Some(most), None).unwrap();
     assert_eq!(lines, longest <= most || doc.len() as u64 <= most);
@@ -50,6 +51,6 @@ pub fn run(data: &[u8]) {
     let mut reading = Reading::new(format, Path::new("/w/x.jsonl"), Depth::Limits, []);
     reading.push(&doc).unwrap();
     let found = reading.finish(&limits, false);
-    let over = found.targets.iter().find(|target| !target.held.by_batch);
+    let over = found.targets.iter().find(|target| target.held.rule != Rule::Batch);
     assert!(over.is_none(), "called clean, but {over:?}");
 }

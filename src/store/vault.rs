@@ -71,7 +71,7 @@ impl Vault {
             match self.open(&sha256).and_then(|f| sys::stamp(&f).map_err(Error::io(self.path_of(&sha256), "look at"))) {
                 Ok(stamp) => {
                     found.sound += 1;
-                    found.bytes += stamp.size;
+                    found.bytes = found.bytes.saturating_add(stamp.size);
                 }
                 // Pruned just now, and if a run needs it, it is told below.
                 Err(Error::Backup { .. }) if !self.path_of(&sha256).exists() => continue,
@@ -118,7 +118,7 @@ impl Vault {
                 dir.unlink(&name).map_err(Error::io(self.path_of(&sha256), "remove the backup"))?;
             }
             pruned.objects += 1;
-            pruned.bytes += size;
+            pruned.bytes = pruned.bytes.saturating_add(size);
         }
         Ok(pruned)
     }

@@ -86,10 +86,11 @@ impl Splices {
     pub fn new_ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let mut shift = 0_i128;
         self.splices.iter().map(move |s| {
-            let start = (i128::from(s.range.start) + shift).try_into().unwrap_or(0);
+            // A range may lie anywhere: an undo takes it from the journal. Whether the document has it is for `new_len` to say.
+            let start = (i128::from(s.range.start) + shift).try_into().unwrap_or(u64::MAX);
             let len = s.new.len() as u64;
             shift += i128::from(len) - i128::from(s.range.end - s.range.start);
-            start..start + len
+            start..start.saturating_add(len)
         })
     }
 
@@ -110,16 +111,19 @@ impl Splices {
             if from < to {
                 let (skip, len) = (from - piece.start, to - from);
                 match old {
-                    Ok(old) => bytes.extend(read_old(old + skip..old + skip + len)?),
-                    Err(new) => bytes.extend(new.iter().skip(skip as usize).take(len as usize)),
+                    Ok(old) => {
+                        let from = old.saturating_add(skip);
+                        bytes.extend(read_old(from..from.saturating_add(len))?);
+                    }
+                    Err(new) => bytes.extend(new.iter().skip(index(skip)).take(index(len))),
                 }
             }
             Ok(())
         };
         for splice in &self.splices {
-            let start = new_at + (splice.range.start - old_at);
+            let start = u64::saturating_add(new_at, splice.range.start - old_at);
             take(new_at..start, Ok(old_at))?;
-            new_at = start + splice.new.len() as u64;
+            new_at = start.saturating_add(splice.new.len() as u64);
             take(start..new_at, Err(&splice.new))?;
             old_at = splice.range.end;
         }
@@ -151,6 +155,11 @@ impl Splices {
 }
 
 const CHUNK: usize = 256 * 1024;
+
+/// An offset into something that is in memory.
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
 
 /// A reader that can pass over bytes without reading them: what a splice removes may be most of a document.
 pub trait Skip: Read {

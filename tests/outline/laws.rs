@@ -210,3 +210,40 @@ fn streams() -> Vec<(&'static str, PathBuf)> {
     assert!(all.len() > 60);
     all
 }
+
+/// Counts of tokens, numbers of turns and whatever else is stored are a stranger's: none is too large.
+#[test]
+fn numbers_may_be_anything() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let files = walkdir::WalkDir::new(root).into_iter().map(|e| e.unwrap().into_path()).filter(|path| path.is_file());
+    let mut read_at_all = 0;
+    for path in files.filter(|path| path.components().any(|c| c.as_os_str() == "before")) {
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        for format in format::FORMATS.iter().filter(|format| format.candidate(&path)) {
+            for number in [u64::MAX, u64::MAX - 1, 1 << 63] {
+                let huge = with_numbers(&text, &number.to_string());
+                let mut reading = unwedge::assess::Reading::new(*format, &path, Depth::Outline, []);
+                reading.push(huge.as_bytes()).unwrap();
+                let outline = reading.finish(&unwedge::cap::limits::Limits::default(), false).located.outline;
+                read_at_all += usize::from(outline.is_some());
+            }
+        }
+    }
+    assert!(read_at_all > 200, "{read_at_all}");
+}
+
+/// The text with this in place of every whole number that is a value.
+fn with_numbers(text: &str, number: &str) -> String {
+    let mut out = String::new();
+    let mut digits = false;
+    for c in text.chars() {
+        let value = c.is_ascii_digit() && (digits || out.trim_end_matches(' ').ends_with(':'));
+        match (value, digits) {
+            (true, false) => out.push_str(number),
+            (true, true) => {}
+            (false, _) => out.push(c),
+        }
+        digits = value;
+    }
+    out
+}

@@ -53,7 +53,7 @@ impl Scale {
         // Whether `inputTokens` hold those from a cache differs by provider: only where there are none it is certain.
         let metrics = message.get("metrics");
         let tokens = |name| metrics.and_then(|m| m.get(name)).and_then(|n| n.whole_number()).unwrap_or(0);
-        if tokens("cacheReadTokens") + tokens("cacheWriteTokens") == 0 {
+        if tokens("cacheReadTokens") == 0 && tokens("cacheWriteTokens") == 0 {
             self.weigher.request(None, index, index, tokens("inputTokens"));
         }
     }

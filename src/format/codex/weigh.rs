@@ -76,8 +76,8 @@ impl Scale {
                 if let Some((unit, record)) = self.run {
                     self.weigher.request(None, unit, record, input);
                 }
-                if used > 0 && Some(used) == window(info) && input + count(&["total_token_usage", "input_tokens"]) == 0
-                {
+                let none = input == 0 && count(&["total_token_usage", "input_tokens"]) == 0;
+                if used > 0 && Some(used) == window(info) && none {
                     let text = format!("context_window_exceeded: all {used} tokens of the window are used");
                     self.failed(record, &text);
                 }

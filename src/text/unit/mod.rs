@@ -89,7 +89,7 @@ impl Gathered {
                 if first && second.counted == Counted::Bytes && end == Keep::Head {
                     let before = found.body.len() as u64;
                     let own = usize::try_from(second.kept.saturating_sub(before)).unwrap_or(usize::MAX);
-                    if own + 1 == body.len() && bytes.get(own) == Some(&b'\n') {
+                    if own.checked_add(1) == Some(body.len()) && bytes.get(own) == Some(&b'\n') {
                         body.end = own;
                     }
                 }
