@@ -122,7 +122,7 @@ fn only_where_it_is_wanted() {
     // Without a cut the error is still true, unless somebody says otherwise.
     let s = session(3000, 1);
     let before = s.text();
-    assert_eq!(s.fix(0, &[])["run"], Value::Null);
+    assert_eq!(s.fix(1, &[])["run"], Value::Null);
     assert_eq!(edits(&s.fix(1, &["-n", "--unwedge"])), [("error", 7, None, None)]);
     assert_eq!(s.text(), before);
     // What is not opened for its size when it is walked to is opened when it is named.
