@@ -4,6 +4,8 @@
 //! go, and what stands there instead. An error is reworded. Of a count of tokens goes what was cut before it, four bytes a
 //! token, as the agents themselves estimate. Nothing here touches what the assistant is sent.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::ops::Range;
 
 use sha2::{Digest, Sha256};

@@ -4,6 +4,8 @@
 //! that still is as it was written is put back in its place and later turns stay. An undo is a run like any other: it
 //! backs up what it replaces, and can be undone.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -352,7 +354,7 @@ impl Undo<'_> {
     /// What the journal keeps of a replacement: that of the cut, the other way round.
     fn entry(&mut self, splice: &Splice, cut: &Cut) -> Cut {
         let id = self.next;
-        self.next += 1;
+        self.next = self.next.saturating_add(1);
         Cut {
             id,
             old: splice.range.clone(),

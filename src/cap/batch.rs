@@ -3,6 +3,8 @@
 //! It says what each response is held to. Whether the cutter then leaves some of that unused is not its concern: nothing is
 //! handed round.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use super::limits::LEAST;
 
 /// One response of a batch, in decoded bytes.
@@ -62,11 +64,11 @@ fn total(members: &[Member], level: Option<u64>) -> u128 {
 pub(super) fn greatest(least: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut level, mut top) = (least, u64::MAX);
     while level < top {
-        let middle = level + (top - level).div_ceil(2);
+        let middle = level.saturating_add(top.saturating_sub(level).div_ceil(2));
         if fits(middle) {
             level = middle;
         } else {
-            top = middle - 1;
+            top = middle.saturating_sub(1);
         }
     }
     level

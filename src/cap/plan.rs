@@ -1,5 +1,7 @@
 //! From measured responses and limits to what each response is held to.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::collections::BTreeMap;
 
 use super::batch::{self, Member};

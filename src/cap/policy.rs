@@ -3,6 +3,8 @@
 //! RFD D24 keeps the head of everything, and that is the default. But a build says why it failed in its last lines, and a
 //! test runner sums up at the end; a file and a list of matches are read from the top.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use super::limits::Keep;
 
 /// What a tool does, as far as that tells which end of its output matters.
@@ -118,7 +120,9 @@ impl Share {
     /// The most bytes of one response, for a window of so many tokens.
     #[must_use]
     pub fn bytes(&self, window: Option<u64>) -> u64 {
-        let share = |tokens: u64| (tokens / self.divisor.max(1)).saturating_mul(self.bytes_each).max(self.least);
+        let share = |tokens: u64| {
+            tokens.checked_div(self.divisor).unwrap_or(tokens).saturating_mul(self.bytes_each).max(self.least)
+        };
         window.filter(|tokens| *tokens > 0).map_or(self.unknown, share)
     }
 }
@@ -154,6 +158,7 @@ pub const POLICIES: &[Policy] = &[
 
 impl Policy {
     /// The default.
+    #[allow(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
     pub const D24: &'static Policy = &POLICIES[0];
 
     /// The policy of this name.

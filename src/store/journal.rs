@@ -2,6 +2,8 @@
 //!
 //! A running process holds a lock on its file, so that what runs can be told from what was killed.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -225,7 +227,7 @@ impl Journal {
         if state.open.is_none() && !state.ended {
             state.open = Some(self.create()?);
         }
-        let document = state.documents + 1;
+        let document = state.documents.saturating_add(1);
         let State { open: Some((run, file)), .. } = &mut *state else {
             return Err(Error::Unknown("the run has ended".into()));
         };

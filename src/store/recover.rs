@@ -2,6 +2,8 @@
 //!
 //! Only drafts that the run's journal names are touched, and of them only those whose bytes are certainly elsewhere.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -98,8 +100,8 @@ fn end_line(mut file: &File) -> io::Result<()> {
     use std::io::Write;
     let size = sys::stamp(file)?.size;
     let mut last = [b'\n'];
-    if size > 0 {
-        sys::read_at(file, &mut last, size - 1)?;
+    if let Some(at) = size.checked_sub(1) {
+        sys::read_at(file, &mut last, at)?;
     }
     if last == [b'\n'] { Ok(()) } else { file.write_all(b"\n") }
 }
@@ -211,7 +213,9 @@ fn leftover(vault: &Vault, intent: &Intent, target: Option<&Source>, seen: Seen)
 fn tail_is_in(draft: &Source, known: u64, target: Option<&Source>) -> Result<(), &'static str> {
     const WHY: &str = "it has lines that are not in the document; add them by hand";
     let end = draft.stamp().size;
-    let Some(target) = target.filter(|_| end - known <= LONGEST_TAIL) else { return Err(WHY) };
+    let Some(target) = target.filter(|_| end.checked_sub(known).is_some_and(|len| len <= LONGEST_TAIL)) else {
+        return Err(WHY);
+    };
     let mut tail = Vec::new();
     SourceReader::of(draft.file(), known..end).read_to_end(&mut tail).map_err(|_| WHY)?;
     // A carried tail stands at the end, where others may have appended since.

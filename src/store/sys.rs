@@ -222,7 +222,12 @@ pub(super) fn stamp(file: impl AsFd) -> io::Result<Stamp> {
     Ok(stamp_of(&rustix::fs::fstat(file)?))
 }
 
-#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "the widths of the fields differ between systems")]
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    reason = "the widths of the fields differ between systems; nanoseconds fit"
+)]
 fn stamp_of(stat: &rustix::fs::Stat) -> Stamp {
     Stamp {
         dev: stat.st_dev as u64,

@@ -3,6 +3,8 @@
 //! `[1200 of 8000 lines kept; omitted 1201-8000; full text: /path]`, its parts as far as they are known. The notes that stand
 //! inside shortened JSON have the same shape. Written and read here and nowhere else. Ranges are 1-based and inclusive.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::fmt;
 
 use super::stored::is_continuation;
@@ -77,11 +79,11 @@ impl Second {
     /// Of so many kept at the start and at the end, what lies between being gone.
     pub fn of(counted: Counted, head: u64, tail: u64, total: Option<u64>) -> Self {
         let omitted = match total {
-            Some(total) => Some(range(head + 1, total.saturating_sub(tail))),
-            None if tail == 0 => Some(format!("{}-end", head + 1)),
+            Some(total) => Some(range(head.saturating_add(1), total.saturating_sub(tail))),
+            None if tail == 0 => Some(format!("{}-end", head.saturating_add(1))),
             None => None,
         };
-        Second { kept: head + tail, total, counted, omitted, path: None }
+        Second { kept: head.saturating_add(tail), total, counted, omitted, path: None }
     }
 
     /// Reads a line without its newline.

@@ -2,6 +2,8 @@
 //!
 //! Sorted and disjoint by construction, applied in one forward pass. What lies outside the ranges is copied as bytes.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, reason = "numbers from files and journals"))]
+
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -15,18 +17,23 @@ pub struct Splice {
 }
 
 impl Splice {
+    /// How many bytes go.
+    fn gone(&self) -> u64 {
+        self.range.end.saturating_sub(self.range.start)
+    }
+
     /// Only what differs: where the new bytes begin or end as the old ones do, these stay and are not replaced. So a text of
     /// which the start is kept is replaced by its marker alone. Returns how many bytes stay at the start and at the end.
     pub fn narrow(&mut self, old: &[u8]) -> (u64, u64) {
         let same = |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(a, b)| a == b).count();
         let start = same(&mut old.iter().zip(&self.new));
-        let most = old.len().min(self.new.len()) - start;
+        let most = old.len().min(self.new.len()).saturating_sub(start);
         let end = same(&mut old.iter().rev().zip(self.new.iter().rev()).take(most));
-        self.new.truncate(self.new.len() - end);
+        self.new.truncate(self.new.len().saturating_sub(end));
         self.new.drain(..start);
         self.new.shrink_to_fit();
         let (start, end) = (start as u64, end as u64);
-        self.range = self.range.start + start..self.range.end - end;
+        self.range = self.range.start.saturating_add(start)..self.range.end.saturating_sub(end);
         (start, end)
     }
 }
@@ -77,9 +84,7 @@ impl Splices {
         if self.splices.last().is_some_and(|s| s.range.end > old_len) {
             return None;
         }
-        self.splices
-            .iter()
-            .try_fold(old_len, |len, s| len.checked_sub(s.range.end - s.range.start)?.checked_add(s.new.len() as u64))
+        self.splices.iter().try_fold(old_len, |len, s| len.checked_sub(s.gone())?.checked_add(s.new.len() as u64))
     }
 
     /// Where a replacement's new bytes stand in the new document.
@@ -87,9 +92,9 @@ impl Splices {
         let mut shift = 0_i128;
         self.splices.iter().map(move |s| {
             // A range may lie anywhere: an undo takes it from the journal. Whether the document has it is for `new_len` to say.
-            let start = (i128::from(s.range.start) + shift).try_into().unwrap_or(u64::MAX);
+            let start = i128::from(s.range.start).saturating_add(shift).try_into().unwrap_or(u64::MAX);
             let len = s.new.len() as u64;
-            shift += i128::from(len) - i128::from(s.range.end - s.range.start);
+            shift = shift.saturating_add_unsigned(len.into()).saturating_sub_unsigned(s.gone().into());
             start..start.saturating_add(len)
         })
     }
@@ -109,7 +114,7 @@ impl Splices {
         let mut take = |piece: Range<u64>, old: Result<u64, &[u8]>| {
             let (from, to) = (piece.start.max(wanted.start), piece.end.min(wanted.end));
             if from < to {
-                let (skip, len) = (from - piece.start, to - from);
+                let (skip, len) = (from.saturating_sub(piece.start), to.saturating_sub(from));
                 match old {
                     Ok(old) => {
                         let from = old.saturating_add(skip);
@@ -121,7 +126,7 @@ impl Splices {
             Ok(())
         };
         for splice in &self.splices {
-            let start = u64::saturating_add(new_at, splice.range.start - old_at);
+            let start = u64::saturating_add(new_at, splice.range.start.saturating_sub(old_at));
             take(new_at..start, Ok(old_at))?;
             new_at = start.saturating_add(splice.new.len() as u64);
             take(start..new_at, Err(&splice.new))?;
@@ -144,7 +149,7 @@ impl Splices {
                 Err(e) => return Err(e),
             };
             out.write_all(buffer.get(..n).unwrap_or_default())?;
-            written += n as u64;
+            written = u64::saturating_add(written, n as u64);
         }
     }
 
@@ -201,7 +206,7 @@ impl Read for Spliced<'_> {
         }
         while let Some(splice) = self.next {
             if self.at < splice.range.start {
-                let room = usize::try_from(splice.range.start - self.at).unwrap_or(usize::MAX).min(buffer.len());
+                let room = index(splice.range.start.saturating_sub(self.at)).min(buffer.len());
                 let n = self.old.read(buffer.get_mut(..room).unwrap_or_default())?;
                 if n == 0 {
                     return Err(io::Error::new(
@@ -209,7 +214,7 @@ impl Read for Spliced<'_> {
                         "the document is shorter than when it was read",
                     ));
                 }
-                self.at += n as u64;
+                self.at = self.at.saturating_add(n as u64);
                 return Ok(n);
             }
             let left = splice.new.get(self.inserted..).unwrap_or_default();
@@ -218,10 +223,10 @@ impl Read for Spliced<'_> {
                 if let (Some(to), Some(from)) = (buffer.get_mut(..n), left.get(..n)) {
                     to.copy_from_slice(from);
                 }
-                self.inserted += n;
+                self.inserted = self.inserted.saturating_add(n);
                 return Ok(n);
             }
-            let gone = splice.range.end - self.at;
+            let gone = splice.range.end.saturating_sub(self.at);
             let skipped = self.old.skip(gone)?;
             if skipped < gone {
                 return Err(io::Error::new(
@@ -234,7 +239,7 @@ impl Read for Spliced<'_> {
             self.next = self.rest.next();
         }
         let n = self.old.read(buffer)?;
-        self.at += n as u64;
+        self.at = self.at.saturating_add(n as u64);
         Ok(n)
     }
 }

@@ -142,7 +142,7 @@ fn boundary(text: &[u8], most: usize) -> usize {
 #[inline]
 fn escape(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
     match raw.get(at..at + 2) {
-        Some([b'\\', letter]) => match SHORT[usize::from(*letter)] {
+        Some([b'\\', letter]) => match SHORT.get(usize::from(*letter)).copied().unwrap_or(0) {
             0 if *letter == b'u' => unicode(raw, at),
             0 => Err(error(at, "an unknown escape")),
             short => Ok(Escape { utf8: [short, 0, 0, 0], decoded: 1, stored: 2 }),
@@ -153,6 +153,7 @@ fn escape(raw: &[u8], at: usize) -> Result<Escape, LiteralError> {
 }
 
 /// What the short escapes stand for, by their letter; zero for a letter that makes none.
+#[allow(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
 const SHORT: [u8; 256] = {
     let mut table = [0; 256];
     table[b'"' as usize] = b'"';

@@ -98,21 +98,21 @@ impl Line {
         let (from, to) = (offset(cut.old.start)?, offset(cut.old.end)?);
         let before = self.old.get(self.at.0..from).filter(|_| self.same)?;
         let rest = self.now.get(self.at.1..)?.strip_prefix(before)?;
-        let start = self.at.1 + before.len();
+        let start = self.at.1.saturating_add(before.len());
         let (original, behind) = (self.old.get(from..to)?, self.old.get(to));
         // A number must end where it ended, or it is another one.
         let ends = |len: usize| rest.get(len) == behind;
         let new_len = usize::try_from(cut.new.end.checked_sub(cut.new.start)?).ok()?;
         let new = rest.get(..new_len).filter(|_| ends(new_len));
         let (len, place) = if new.is_some_and(|new| <[u8; 32]>::from(Sha256::digest(new)) == cut.new_sha256) {
-            let start = now_start + start as u64;
-            (new_len, Place::AsWritten(start..start + new_len as u64))
+            let start = now_start.saturating_add(start as u64);
+            (new_len, Place::AsWritten(start..start.saturating_add(new_len as u64)))
         } else if rest.starts_with(original) && ends(original.len()) {
             (original.len(), Place::Original)
         } else {
             return None;
         };
-        self.at = (to, start + len);
+        self.at = (to, start.saturating_add(len));
         Some(place)
     }
 }

@@ -101,7 +101,7 @@ fn is_it(path: &Path, intent: &Intent, at: &Places) -> bool {
                 .each_chunk(&mut |chunk| {
                     let take = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
                     hash.update(chunk.get(..take).unwrap_or_default());
-                    left -= take as u64;
+                    left = left.saturating_sub(take as u64);
                 })
                 .is_ok();
         read && <[u8; 32]>::from(hash.finalize()) == content.sha256
