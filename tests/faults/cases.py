@@ -78,7 +78,9 @@ def jp(place):
             when = file.stat().st_mtime - age
             os.utime(file, (when, when))
         streams.append(os.path.relpath(there / "events.json", place.box))
-    marked(place.box / streams[0])
+    # Both are one user's: of two users' copies neither is repaired.
+    for stream in streams:
+        marked(place.box / stream)
     return streams
 
 
