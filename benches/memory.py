@@ -9,6 +9,7 @@ each. Exits 1 where one takes more than the bound, or where the repair is not wh
 """
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -27,24 +28,23 @@ def generate(path, size):
     """Writes the session. Returns its number of results and its largest line."""
     rng = random.Random(5)
     text = "".join(p.read_text() for p in sorted((ROOT / "src").rglob("*.rs"))) * 16
-    stored = json.dumps(text, ensure_ascii=False)[1:-1]
+    lines = [json.dumps(line + "\n", ensure_ascii=False)[1:-1] for line in text.splitlines()]
+    each = sum(map(len, lines)) // len(lines)
     written = results = largest = 0
     with open(path, "wb") as f:
         while written < size:
             results += 1
             length = int(20 * KB * (400 ** rng.random()))
-            at = rng.randrange(max(1, len(stored) - length))
-            # Not within an escape: from one line of the text to another.
-            start = stored.find("\\n", at) + 2
-            end = stored.rfind("\\n", 0, start + length)
-            body = stored[start:end] if end > start else "short"
+            count = max(1, length // each)
+            at = rng.randrange(len(lines) - count)
+            body = "".join(lines[at:at + count])
             base = f'"isSidechain":false,"sessionId":"s","version":"2.1.40","timestamp":"2026-02-02T02:00:00.000Z"'
             call = f'{{"parentUuid":"u{results - 1}",{base},"type":"assistant","uuid":"a{results}","message":{{"id":"msg_{results}","role":"assistant","content":[{{"type":"tool_use","id":"toolu_{results}","name":"Bash","input":{{}}}}]}}}}\n'
             result = f'{{"parentUuid":"a{results}",{base},"type":"user","uuid":"u{results}","message":{{"role":"user","content":[{{"tool_use_id":"toolu_{results}","type":"tool_result","content":"{body}"}}]}}}}\n'
-            lines = (call + result).encode()
-            f.write(lines)
-            written += len(lines)
-            largest = max(largest, len(lines))
+            stored = (call + result).encode()
+            f.write(stored)
+            written += len(stored)
+            largest = max(largest, len(stored))
     return results, largest
 
 
@@ -72,7 +72,9 @@ def main():
     failed = False
     try:
         session = home / "00000000-0000-4000-8000-000000000005.jsonl"
-        results, largest = generate(session, size)
+        # In a process of its own: what a child is said to have used at most begins with what its parent has.
+        with multiprocessing.Pool(1) as pool:
+            results, largest = pool.apply(generate, (session, size))
         bound = 64 * MB + largest
         print(f"{session.stat().st_size / GB:.2f} GB, {results} results, largest record {largest / MB:.1f} MB, bound {bound / MB:.0f} MB", flush=True)
         steps = [
