@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use crate::cap::limits::{Layer, Limit, LimitError, Limits, OPAQUE_CHARGE, Source};
+use crate::cap::limits::{Keep, Layer, Limit, LimitError, Limits, OPAQUE_CHARGE, Source, Unit};
+use crate::cap::marker;
 use crate::cap::plan::{self, Batch, Held, Measured, Rule};
 use crate::diagnosis::{self, Diagnosis, Planned};
 use crate::error::Result;
@@ -220,9 +221,12 @@ impl Assessment {
     ) -> Result<CutTarget> {
         let response = self.located.responses.get(target.response);
         let tool = response.and_then(|r| r.tool.as_deref());
-        let keep = self.limits.keep_of(tool, response.is_some_and(|r| r.is_error == Some(true)));
-        let manner = Manner { keep, unit: self.limits.unit(tool).value, full_text };
         let parts = self.parts(target);
+        let opening = opening(parts);
+        // What a text opens with can only stay where its head does.
+        let keep = self.limits.keep_of(tool, response.is_some_and(|r| r.is_error == Some(true)));
+        let keep = if opening > 0 { Keep::Head } else { keep };
+        let manner = Manner { keep, unit: self.limits.unit(tool).value, full_text };
         let mut literals = Vec::with_capacity(parts.len());
         for part in parts {
             literals.push(match part {
@@ -235,7 +239,17 @@ impl Assessment {
             None => cut::Part::Opaque,
         });
         let given: Vec<cut::Part<'_>> = given.collect();
-        let cuts = cut::cut_by(&given, target.held.limit, &manner).map_err(|e| bad(e.to_string()))?;
+        let allowance = target.held.limit.max(least(parts, opening));
+        let by = |manner: &Manner<'_>| cut::cut_by(&given, allowance, manner).map_err(|e| bad(e.to_string()));
+        let opens = |cuts: &cut::Response| cuts.parts.iter().flatten().all(|cut| cut.head >= opening);
+        let mut cuts = by(&manner)?;
+        if !opens(&cuts) {
+            // In some units little stays at the start, and the place of the whole text takes room.
+            cuts = by(&Manner { unit: Unit::Bytes, full_text: None, ..manner })?;
+        }
+        if !opens(&cuts) {
+            cuts.parts.fill(None);
+        }
         let mut delivered = target.size;
         let mut out = Vec::new();
         for (((index, part), literal), cut) in (0..).zip(parts).zip(literals).zip(cuts.parts) {
@@ -290,7 +304,27 @@ pub fn size(parts: &[Part]) -> u64 {
     })
 }
 
+/// Decoded bytes of the first text that must stay.
+fn opening(parts: &[Part]) -> u64 {
+    match parts.first() {
+        Some(Part::Text { opening, .. }) => *opening,
+        _ => 0,
+    }
+}
+
+/// The least that leaves the opening whole: it, a newline and a marker, and what is never cut. Zero where there is none.
+fn least(parts: &[Part], opening: u64) -> u64 {
+    let opaque = parts.iter().filter(|part| matches!(part, Part::Opaque { .. })).count() as u64;
+    let text = opening.saturating_add(1 + marker::LONGEST);
+    if opening > 0 { opaque.saturating_mul(OPAQUE_CHARGE).saturating_add(text) } else { 0 }
+}
+
 fn floor(response: &Response, limits: &Limits) -> u64 {
+    let whole = least(&response.parts, opening(&response.parts));
+    floor_of_texts(response, limits).max(whole).min(size(&response.parts))
+}
+
+fn floor_of_texts(response: &Response, limits: &Limits) -> u64 {
     let keep = limits.keep_of(response.tool.as_deref(), response.is_error == Some(true));
     response.parts.iter().fold(0, |sum: u64, part| {
         sum.saturating_add(match part {

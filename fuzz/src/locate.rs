@@ -121,7 +121,8 @@ fn spans(located: &Located, doc: &[u8], framing: Framing) {
         for (parts, record) in std::iter::once((&response.parts, response.record)).chain(copies) {
             let mut end = 0;
             for part in parts {
-                let Part::Text { span, line, encoding, measure: said } = part else { continue };
+                let Part::Text { span, line, encoding, measure: said, opening } = part else { continue };
+                assert!(*opening <= said.size);
                 assert!(span.start >= end);
                 end = span.end;
                 let at = span.start as usize..span.end as usize;

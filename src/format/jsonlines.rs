@@ -155,7 +155,10 @@ impl<'r, 'a> Texts<'r, 'a> {
         let range = text.range();
         let span = self.record.offset + range.start as u64..self.record.offset + range.end as u64;
         match text.measure(Encoding::Plain) {
-            Ok(measure) => Some(Part::Text { span, line: self.line(range.start), encoding: Encoding::Plain, measure }),
+            Ok(measure) => {
+                let line = self.line(range.start);
+                Some(Part::Text { span, line, encoding: Encoding::Plain, measure, opening: 0 })
+            }
             Err(e) => {
                 self.broken.push(Broken { at: span.start, what: e.to_string(), whole: false });
                 None

@@ -368,6 +368,8 @@ pub enum Part {
         encoding: Encoding,
         /// Its decoded size, and the markers it already carries.
         measure: Measure,
+        /// Decoded bytes at its start by which it is known for a response: they always stay, whatever a cut keeps.
+        opening: u64,
     },
     /// An image or other binary part: charged, never cut.
     Opaque {

@@ -77,7 +77,7 @@ impl<'r> Taker<'r> {
                 let start = self.record.offset + at as u64;
                 let line = self.line(at);
                 let span = start..start + literal.len() as u64;
-                out.push(Part::Text { span, line, encoding: Encoding::Plain, measure });
+                out.push(Part::Text { span, line, encoding: Encoding::Plain, measure, opening: 0 });
             }
             Err(e) => self.broken_at(at, e.to_string()),
         }

@@ -2,9 +2,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use unwedge::cap::limits::{Keep, Layer, Limit, Limits, Source, Unit};
 use unwedge::format::{self, Look, Places, Times};
 
-use crate::support::{broken, file, locate, located, shown};
+use crate::support::{broken, file, locate, located, repair, shown};
 
 fn session(id: &str) -> String {
     format!(".cline/data/sessions/{id}/{id}.messages.json")
@@ -220,4 +221,38 @@ fn naming_one_file_of_a_task_names_both() {
     assert_eq!(cline.resolve("1796083950583_a1b2c", &disk, &places).map(|p| p.len()), Some(1));
     assert_eq!(cline.resolve("1733000000009", &disk, &places), None);
     assert_eq!(cline.resolve("../../1733000000001", &disk, &places), None);
+}
+
+/// A result as text is one by its header: no cut takes that, whatever end is kept and however little.
+#[test]
+fn a_header_stays() {
+    let command = "a \\\"b\\\" ".repeat(20);
+    let lines: String = (0..60).map(|n| format!("line {n}\\n")).collect();
+    let text = |argument: &str| format!("[execute_command for '{argument}'] Result:\\n{lines}");
+    let (short, long) = (text("ls"), text(&command));
+    let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}"#;
+    let doc = format!(
+        r#"[{{"role":"assistant","content":"<execute_command>"}},
+{{"role":"user","content":"{short}"}},
+{{"role":"user","content":[{{"type":"text","text":"{short}"}},{image},{{"type":"text","text":"{long}"}}]}}]"#
+    );
+    let path = task("Code/User/globalStorage/saoudrizwan.claude-dev", "1733000000009", "api_conversation_history.json");
+    let cline = format::named("cline").unwrap();
+    for (keep, unit) in [Keep::Head, Keep::Tail, Keep::Both]
+        .into_iter()
+        .flat_map(|keep| [Unit::Bytes, Unit::Auto, Unit::Lines, Unit::Json, Unit::Diff].map(|unit| (keep, unit)))
+    {
+        for (threshold, ceiling) in [(64, 100_000), (200, 100_000), (400, 100_000), (100_000, 64), (100_000, 5_600)] {
+            let mut layer = Layer::new(Source::SizeFlag);
+            layer.thresholds.insert("*".into(), Limit::Bytes(threshold));
+            layer.keeps.insert("*".into(), keep);
+            layer.units.insert("*".into(), unit);
+            layer.ceiling = Some(Limit::Bytes(ceiling));
+            let new = repair(cline, Path::new(&path), doc.as_bytes(), &Limits::new(vec![layer]));
+            let new = String::from_utf8(new).unwrap();
+            assert_eq!(new.matches("[execute_command for 'ls'] Result:").count(), 2, "{new}");
+            assert!(new.contains(&format!("[execute_command for '{command}'] Result:")), "{new}");
+            assert!(new.len() < doc.len() - 500, "{keep:?} {unit:?} {threshold} {ceiling}: {new}");
+        }
+    }
 }

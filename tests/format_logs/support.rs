@@ -34,7 +34,7 @@ pub fn read(format: &dyn Format, path: &Path, bytes: &[u8], limits: &Limits, chu
     for response in &read.located.responses {
         assert!(!response.only_copies || (response.parts.is_empty() && !response.copies.is_empty()));
         for part in response.parts.iter().chain(response.copies.iter().flat_map(|c| &c.parts)) {
-            let Part::Text { span, line, encoding, measure } = part else { continue };
+            let Part::Text { span, line, encoding, measure, .. } = part else { continue };
             let (start, end) = (usize::try_from(span.start).unwrap(), usize::try_from(span.end).unwrap());
             assert_eq!(unwedge::text::literal::measure(&bytes[start..end], *encoding).unwrap(), *measure);
             assert_eq!(*line, 1 + bytes[..start].iter().filter(|b| **b == b'\n').count() as u64);

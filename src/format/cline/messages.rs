@@ -8,6 +8,7 @@ use super::weigh::Scale;
 use crate::format::parts::{self, Taker, owned, owned_text};
 use crate::format::{Broken, Depth, Located, Locator, Note, Part, Record, Response};
 use crate::text::json::{Index, Kind, Node};
+use crate::text::literal::{self, Encoding};
 
 /// Above this a result of Cline's own store is certainly cut again when it is sent (8,000 characters, 50,000 of a file).
 const CUT_WHEN_SENT: u64 = 50_000 * 4;
@@ -175,9 +176,10 @@ impl Finder {
 
     fn user(&mut self, taker: &mut Taker<'_>, content: Node<'_>, index: u64) {
         if content.kind() == Kind::String {
-            if let Some(Header { tool, alone: false }) = self.header(content) {
-                let parts = taker.texts(content);
-                self.push(index, tool, parts);
+            if let Some(header) = self.header(content).filter(|header| !header.alone) {
+                let mut parts = taker.texts(content);
+                header.stays(&mut parts);
+                self.push(index, header.tool, parts);
             } else {
                 self.weigh(content);
             }
@@ -212,6 +214,9 @@ impl Finder {
             };
             if let Some(result) = result {
                 taker.text(result, &mut parts);
+            }
+            if !header.alone {
+                header.stays(&mut parts);
             }
             // The images of a result stand behind its text.
             while let Some(image) = blocks.get(at).filter(|b| b.get("type").is_some_and(|t| t.is("image"))) {
@@ -284,14 +289,16 @@ impl Finder {
         let rest = raw.get(name.len()..)?;
         let end = match rest.first()? {
             b']' => 0,
-            b' ' => memmem::find(rest, b"] Result:")?,
+            b' ' => memmem::find(rest, RESULT)?,
             _ => return None,
         };
-        let result = rest.get(end..)?.strip_prefix(b"] Result:")?.strip_suffix(b"\"")?;
+        let result = rest.get(end..)?.strip_prefix(RESULT)?.strip_suffix(b"\"")?;
+        let header = raw.get(..name.len().checked_add(end)?.checked_add(RESULT.len())?)?;
+        let size = literal::measure(&[b"\"[", header, b"\""].concat(), Encoding::Plain).ok()?.size;
         let tool = std::str::from_utf8(name).ok().filter(|n| !n.is_empty())?.to_owned();
         let called = self.latest.tags.contains(&tool) || self.latest.tools.contains(&tool);
         let alone = only_blanks(result) || result == b" (see image below)";
-        called.then_some(Header { tool, alone })
+        called.then_some(Header { tool, alone, size })
     }
 
     /// Cline's own store keeps what it does not send.
@@ -305,10 +312,24 @@ impl Finder {
     }
 }
 
+/// What ends a header, as it is stored.
+const RESULT: &[u8] = b"] Result:";
+
 struct Header {
     tool: String,
+    /// Its decoded bytes.
+    size: u64,
     /// Whether the result is the next block.
     alone: bool,
+}
+
+impl Header {
+    /// Without it a text is no result, so no cut may take it.
+    fn stays(&self, parts: &mut [Part]) {
+        if let Some(Part::Text { opening, .. }) = parts.first_mut() {
+            *opening = self.size;
+        }
+    }
 }
 
 /// The fields of one message that matter here.

@@ -207,6 +207,7 @@ impl Finder {
                     line: lines.of(range.start),
                     encoding: Encoding::Base64,
                     measure,
+                    opening: 0,
                 });
             }
             Some((content, Err(e))) => self.broken(record.offset + content.range().start as u64, e.to_string(), false),
