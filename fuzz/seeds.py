@@ -29,6 +29,10 @@ WORDS = [
     "[0 of 999 base64 bytes kept]".encode(),
     "18446744073709551615".encode(),
     "\\ud83d".encode(),
+    "\\ud800\\udc00".encode(),
+    "\\udbff\\udfff".encode(),
+    "\\uD83D\\uDfFf".encode(),
+    "\\u07ff\\u0800\\u007F\\u0080\\uffff".encode(),
     "\\u00e9".encode(),
     "diff --git a/x b/x\\n".encode(),
     "--- a\\n+++ b\\n".encode(),
@@ -68,6 +72,7 @@ def main(out):
             if known == name:
                 # Format, how, chunk, threshold, ceiling where there is one, which end, unit, window.
                 put("locate", bytes([number, 0, 64, 0, 0, 0, 0, 4, 0]) + document)
+                put("locate", bytes([number, 0, 64, 0, 0, 1, 0, 4, 0]) + document)
                 put("locate", bytes([number, 0b11001, 16, 0, 200, 1, 0, 2, 1, 2, 0]) + document)
         put("skim", bytes([len(made) % 256, 1, 0, 4, 0, 1]) + document)
         lines = document.split(b"\n")
@@ -87,6 +92,10 @@ def main(out):
         for line in (ROOT / f"testdata/vectors/{name}.jsonl").read_bytes().split(b"\n")[:400]:
             for literal in STRING.findall(line):
                 put("sizes", literal[1:-1])
+    # Escapes at the ends of their ranges, at every place of a block.
+    for word in [word for word in WORDS if word.startswith(b"\\u")]:
+        for before in range(0, 70, 3):
+            put("literal", b"x" * before + word + b"y" * 70)
     put("splices", bytes(range(60)) * 2)
     for path in (HERE / "seeds").glob("*/*"):
         put(path.parent.name, path.read_bytes())
