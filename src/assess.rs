@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::cap::limits::{Keep, Layer, Limit, LimitError, Limits, OPAQUE_CHARGE, Source, Unit};
 use crate::cap::marker;
 use crate::cap::plan::{self, Batch, Held, Measured, Rule};
+use crate::cap::window::Estimate;
 use crate::diagnosis::{self, Diagnosis, Planned};
 use crate::error::Result;
 use crate::event::Note;
@@ -64,9 +65,15 @@ impl Reading {
 
     /// The document has ended.
     #[must_use]
-    pub fn finish(mut self, limits: &Limits, live_only: bool) -> Assessment {
+    pub fn finish(self, limits: &Limits, live_only: bool) -> Assessment {
+        self.finish_by(None, limits, live_only)
+    }
+
+    /// The same, with the window held as it was before.
+    #[must_use]
+    pub fn finish_by(mut self, earlier: Option<Earlier>, limits: &Limits, live_only: bool) -> Assessment {
         self.splitter.finish(&mut |record: &Record<'_>| self.locator.record(record));
-        Assessment::of(self.locator.finish(), self.len, limits, live_only)
+        Assessment::of(self.locator.finish(), self.len, earlier, limits, live_only)
     }
 }
 
@@ -91,6 +98,25 @@ pub struct Assessment {
     pub diagnosis: Option<Diagnosis>,
 }
 
+/// How a window was held before a cut. What a provider counted says less afterwards, when it is not known whether that came
+/// before the cut or after it; and sizes that differed may be equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Earlier {
+    /// How tokens were estimated.
+    pub estimate: Estimate,
+    /// Whether it asked anything of a response.
+    pub asked: bool,
+}
+
+impl Earlier {
+    /// Of what was found before.
+    #[must_use]
+    pub fn of(before: &Assessment) -> Option<Self> {
+        let asked = before.targets.iter().any(|target| target.held.rule == Rule::Window);
+        before.diagnosis.as_ref().map(|diagnosis| Earlier { estimate: diagnosis.estimate, asked })
+    }
+}
+
 /// One text over its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
@@ -105,7 +131,7 @@ pub struct Target {
 }
 
 impl Assessment {
-    fn of(located: Located, len: u64, limits: &Limits, live_only: bool) -> Self {
+    fn of(located: Located, len: u64, earlier: Option<Earlier>, limits: &Limits, live_only: bool) -> Self {
         let mut notes: Vec<Note> = located.notes.iter().map(|n| Note { line: n.line, text: n.text.clone() }).collect();
         let limits = limits.with(conversation_layer(&located, &mut notes));
         let window = located.outline.as_ref().and_then(|outline| diagnosis::known(limits.window(), outline));
@@ -120,7 +146,7 @@ impl Assessment {
         });
         let measured: Vec<Measured<'_>> = measured.collect();
         let mut plan = plan::plan(&measured, &limits);
-        let diagnosis = hold_to_window(&located, &limits, &sent, &measured, &mut plan.held, &mut notes);
+        let diagnosis = hold_to_window(&located, earlier, &limits, &sent, &measured, &mut plan.held, &mut notes);
         let mut targets = Vec::new();
         let mut held_of: HashMap<usize, Held> = HashMap::new();
         for (((index, _), held), measured) in sent.iter().zip(&plan.held).zip(&measured) {
@@ -337,6 +363,7 @@ fn floor_of_texts(response: &Response, limits: &Limits) -> u64 {
 /// Holds the live responses to the window as well, and says how the conversation stands.
 fn hold_to_window(
     located: &Located,
+    earlier: Option<Earlier>,
     limits: &Limits,
     sent: &[(usize, &Response)],
     measured: &[Measured<'_>],
@@ -356,7 +383,14 @@ fn hold_to_window(
         Some(Planned { size: m.size, held: m.size.min(limit), floor: m.floor, charge, times, record: r.record, cut })
     });
     let planned: Vec<Planned> = planned.collect();
-    let weighed = diagnosis::weigh(outline, limits, &planned, held.iter().any(Option::is_some));
+    let over = held.iter().any(Option::is_some);
+    let weighed = match earlier {
+        Some(earlier) => diagnosis::weigh_by(earlier.estimate, outline, limits, &planned, over),
+        None => diagnosis::weigh(outline, limits, &planned, over),
+    };
+    if earlier.is_some_and(|earlier| !earlier.asked) {
+        return Some(weighed.diagnosis);
+    }
     for ((at, _), level) in live().zip(&weighed.held) {
         let (Some(slot), Some(limit)) = (held.get_mut(at), *level) else { continue };
         if slot.is_none_or(|held| limit < held.limit) {

@@ -127,6 +127,12 @@ pub struct Weighed {
 #[must_use]
 pub fn weigh(outline: &Outline, limits: &Limits, responses: &[Planned], over: bool) -> Weighed {
     let estimate = Estimate::new(outline.usage.map(counted), outline.first_usage.map(counted));
+    weigh_by(estimate, outline, limits, responses, over)
+}
+
+/// The same with an estimate that was made before.
+#[must_use]
+pub fn weigh_by(estimate: Estimate, outline: &Outline, limits: &Limits, responses: &[Planned], over: bool) -> Weighed {
     let images = outline.weight.images.saturating_add(outline.responses.images);
     let other = outline.weight.bytes();
     let asked = limits.window();

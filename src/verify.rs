@@ -11,7 +11,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::assess::{self, Assessment, Reading, Target};
+use crate::assess::{self, Assessment, Earlier, Reading, Target};
 use crate::cap::limits::Limits;
 use crate::cap::plan::Rule;
 use crate::error::{Error, Result};
@@ -132,7 +132,7 @@ pub fn prove(
     pushed.map_err(|e| unproven(e.to_string()))?;
     let contents: [u8; 32] = hasher.finalize().into();
     let (sha256, len) = new.stored().unwrap_or((contents, len));
-    let after = reading.finish(claim.limits, claim.live_only);
+    let after = reading.finish_by(Earlier::of(claim.before), claim.limits, claim.live_only);
     if let Some(what) = assess::difference(&claim.before.located, &after.located) {
         return Err(unproven(what));
     }

@@ -271,3 +271,18 @@ fn bad_values_are_refused_before_any_work() {
     refused(&["--reserve", "5"], "--window");
     assert_eq!(fs::read_to_string(sandbox.tree().join(NAME)).unwrap(), middling(None).text());
 }
+
+/// Once a response before a count is cut, nobody can tell whether the count came before that or after it, and the estimate may
+/// be another one. The proof is by the estimate that the cut was made by.
+#[test]
+fn a_cut_is_proven_by_the_estimate_it_was_made_by() {
+    for sizes in [vec![400_000, 250_000, 250_000], vec![250_000; 4]] {
+        for counts in [180, 200, 220] {
+            let session = Session::new(Some(counts)).user("go");
+            let session = sizes.iter().fold(session, |session, size| session.result("Bash", &"r".repeat(*size), false));
+            let sandbox = put(&session.wedged());
+            fix(&sandbox, 0, &["--window", "200k"]);
+            assert!(results(&sandbox).iter().map(String::len).sum::<usize>() < sizes.iter().sum());
+        }
+    }
+}
