@@ -50,7 +50,9 @@ pub fn run(data: &[u8]) {
     let once = after(&old, &plain);
     let again = cut::cut(&parts(&once, encoding), allowance, keep).unwrap();
     assert!(again.iter().all(Option::is_none), "a second cut changes {again:?}");
-    if keep != Keep::Both && lower <= allowance {
+    // A line of the text itself that has the shape of a second line is taken for one once a cut has put its marker next to it.
+    let pretends = old.iter().flatten().any(|literal| memchr::memmem::find(&text(literal, encoding), b" kept").is_some());
+    if keep != Keep::Both && lower <= allowance && !pretends {
         let less = after(&old, &cut::cut(&parts(&old, encoding), lower, keep).unwrap());
         let twice = after(&once, &cut::cut(&parts(&once, encoding), lower, keep).unwrap());
         let shown = |stored: &Stored| stored.iter().flatten().map(|l| text(l, encoding)).collect::<Vec<_>>();
