@@ -138,7 +138,7 @@ fn message<'a>(
     }
     let mut answered = None;
     for block in content.into_iter().flat_map(|c| c.items()) {
-        let block = super::find::Fields::of(block);
+        let block = super::line::Fields::of(block);
         match (block.kind, block.id, block.name) {
             (Some(kind), Some(id), Some(name)) if kind.is("tool_use") => progress.calls.push((id, name)),
             (Some(kind), ..) if kind.is("tool_result") && answers => {

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 
 use super::copies;
+use super::line::{Fields, Line};
 use super::notes::Noticed;
 use super::weigh::Scale;
 use crate::format::jsonlines;
 use crate::format::kept::{self, Key, Names, key, key_of};
 use crate::format::parts::{Taker, owned_text};
 use crate::format::{Broken, Copy, Depth, Located, Locator, Record, Response};
-use crate::text::json::{Index, Node};
+use crate::text::json::Index;
 
 /// How many of the last messages are remembered by id, for a compaction that preserves some: it preserves the latest.
 const RECENT: usize = 1 << 16;
@@ -64,96 +65,6 @@ struct Compaction {
     range: Option<(u64, u64)>,
 }
 
-/// The fields of a line that matter here.
-#[derive(Default)]
-struct Line<'a> {
-    kind: Option<Node<'a>>,
-    message: Option<Node<'a>>,
-    result: Option<Node<'a>>,
-    uuid: Option<Node<'a>>,
-    source: Option<Node<'a>>,
-    request: Option<Node<'a>>,
-    subtype: Option<Node<'a>>,
-    compact: Option<Node<'a>>,
-    micro: Option<Node<'a>>,
-    data: Option<Node<'a>>,
-    parent: Option<Node<'a>>,
-    agent: Option<Node<'a>>,
-    sidechain: bool,
-    failed: bool,
-}
-
-impl<'a> Line<'a> {
-    fn of(root: Node<'a>) -> Self {
-        let mut line = Line::default();
-        for (name, value) in root.entries() {
-            match name.text().as_deref() {
-                Some("type") => line.kind = Some(value),
-                Some("message") => line.message = Some(value),
-                Some("toolUseResult") => line.result = Some(value),
-                Some("uuid") => line.uuid = Some(value),
-                Some("sourceToolAssistantUUID") => line.source = Some(value),
-                Some("requestId") => line.request = Some(value),
-                Some("subtype") => line.subtype = Some(value),
-                Some("compactMetadata") => line.compact = Some(value),
-                Some("microcompactMetadata") => line.micro = Some(value),
-                Some("data") => line.data = Some(value),
-                Some("parentToolUseID") => line.parent = Some(value),
-                Some("agentId") => line.agent = Some(value),
-                Some("isSidechain") => line.sidechain = value.boolean() == Some(true),
-                Some("isApiErrorMessage") => line.failed = value.boolean() == Some(true),
-                _ => {}
-            }
-        }
-        line
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        self.kind.is_some_and(|k| k.is(kind))
-    }
-
-    /// The subagent whose line it is.
-    fn thread(&self) -> Option<Key> {
-        self.sidechain.then(|| key(&[b"agent", self.agent.map(|a| a.raw()).unwrap_or_default()]))
-    }
-}
-
-/// The fields of a block of a message.
-#[derive(Default)]
-pub(super) struct Fields<'a> {
-    pub kind: Option<Node<'a>>,
-    pub id: Option<Node<'a>>,
-    pub name: Option<Node<'a>>,
-    /// `tool_use_id`.
-    pub call: Option<Node<'a>>,
-    pub content: Option<Node<'a>>,
-    pub is_error: Option<Node<'a>>,
-    pub text: Option<Node<'a>>,
-}
-
-impl<'a> Fields<'a> {
-    pub fn of(block: Node<'a>) -> Self {
-        let mut fields = Fields::default();
-        for (name, value) in block.entries() {
-            match name.text().as_deref() {
-                Some("type") => fields.kind = Some(value),
-                Some("id") => fields.id = Some(value),
-                Some("name") => fields.name = Some(value),
-                Some("tool_use_id") => fields.call = Some(value),
-                Some("content") => fields.content = Some(value),
-                Some("is_error") => fields.is_error = Some(value),
-                Some("text") => fields.text = Some(value),
-                _ => {}
-            }
-        }
-        fields
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        self.kind.is_some_and(|k| k.is(kind))
-    }
-}
-
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
         if record.bytes.starts_with(b"\xef\xbb\xbf") {
@@ -167,16 +78,14 @@ impl Locator for Finder {
             jsonlines::Line::Object(root) => root,
         };
         self.noticed.line(record);
-        if let Some(scale) = &mut self.scale {
-            scale.line(record, root);
-        }
         let line = Line::of(root);
-        let by_role =
-            |role| line.kind.is_none() && line.message.is_some_and(|m| m.get("role").is_some_and(|r| r.is(role)));
+        if let Some(scale) = &mut self.scale {
+            scale.line(record, &line);
+        }
         let mut taker = Taker::new(record);
-        if line.is("assistant") || by_role("assistant") {
+        if line.speaks("assistant") {
             self.assistant(record, &line);
-        } else if line.is("user") || by_role("user") {
+        } else if line.speaks("user") {
             self.user(record, &line, &mut taker);
         } else if line.is("progress") {
             self.progress(record, &line, &mut taker);

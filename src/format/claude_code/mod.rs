@@ -26,6 +26,7 @@
 
 mod copies;
 mod find;
+mod line;
 mod notes;
 #[cfg(test)]
 mod tests;

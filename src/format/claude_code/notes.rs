@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use memchr::memmem;
 
-use super::find::Fields;
+use super::line::Fields;
 use crate::format::kept::Key;
 use crate::format::{Located, Note, Part, Record, Response};
 use crate::text::json::Node;

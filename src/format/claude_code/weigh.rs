@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
+use super::line::Line;
 use crate::format::blocks::{self, answers, size, starts};
-use crate::format::kept::{Key, key, key_of};
+use crate::format::kept::{Key, key_of};
 use crate::format::weigher::{Class, Sent, Weigher};
 use crate::format::{Depth, Outline, Record, Response};
 use crate::text::json::{Kind, Node};
@@ -31,67 +32,22 @@ pub(super) struct Scale {
     side_model: Weigher,
 }
 
-/// The fields of a line that matter here.
-#[derive(Default)]
-struct Line<'a> {
-    kind: Option<Node<'a>>,
-    message: Option<Node<'a>>,
-    attachment: Option<Node<'a>>,
-    uuid: Option<Node<'a>>,
-    agent: Option<Node<'a>>,
-    sidechain: bool,
-    failed: bool,
-    meta: bool,
-    summary: bool,
-}
-
-impl<'a> Line<'a> {
-    fn of(root: Node<'a>) -> Self {
-        let mut line = Line::default();
-        for (name, value) in root.entries() {
-            match name.text().as_deref() {
-                Some("type") => line.kind = Some(value),
-                Some("message") => line.message = Some(value),
-                Some("attachment") => line.attachment = Some(value),
-                Some("uuid") => line.uuid = Some(value),
-                Some("agentId") => line.agent = Some(value),
-                Some("isSidechain") => line.sidechain = value.boolean() == Some(true),
-                Some("isApiErrorMessage") => line.failed = value.boolean() == Some(true),
-                Some("isMeta") => line.meta = value.boolean() == Some(true),
-                Some("isCompactSummary") => line.summary = value.boolean() == Some(true),
-                _ => {}
-            }
-        }
-        line
-    }
-
-    /// What it is, by its type or, in converted sessions, by the role of its message.
-    fn is(&self, kind: &str) -> bool {
-        match self.kind {
-            Some(own) => own.is(kind),
-            None => self.message.and_then(|m| m.get("role")).is_some_and(|role| role.is(kind)),
-        }
-    }
-}
-
 impl Scale {
     pub fn of(depth: Depth) -> Option<Self> {
         Some(Scale { weigher: Weigher::of(depth)?, lines: Vec::new(), side_model: Weigher::default() })
     }
 
-    pub fn line(&mut self, record: &Record<'_>, root: Node<'_>) {
-        let line = Line::of(root);
-        if line.is("assistant") {
-            self.assistant(record, &line);
-        } else if line.is("user") {
-            self.user(record, &line);
+    pub fn line(&mut self, record: &Record<'_>, line: &Line<'_>) {
+        if line.speaks("assistant") {
+            self.assistant(record, line);
+        } else if line.speaks("user") {
+            self.user(record, line);
         } else if let Some(attachment) = line.attachment.filter(|_| line.is("attachment")) {
             self.attachment(record, attachment);
         } else {
             return;
         }
-        let thread = line.sidechain.then(|| key(&[b"agent", line.agent.map(|a| a.raw()).unwrap_or_default()]));
-        self.lines.push((record.index, key_of(line.uuid), thread));
+        self.lines.push((record.index, key_of(line.uuid), line.thread()));
     }
 
     fn assistant(&mut self, record: &Record<'_>, line: &Line<'_>) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::entry::{Entry, Message};
 use super::notes::has_notice;
 use super::relics::{Answers, STORED_ERROR};
 use super::sent::{Compaction, Kept, SUPERSEDED, Sent};
@@ -61,80 +62,6 @@ struct Settled {
     message: Option<(u64, bool)>,
 }
 
-/// The fields of an entry that matter here.
-#[derive(Default)]
-struct Entry<'a> {
-    kind: Option<Node<'a>>,
-    id: Option<Node<'a>>,
-    parent: Option<Node<'a>>,
-    version: Option<Node<'a>>,
-    message: Option<Node<'a>>,
-    kept_id: Option<Node<'a>>,
-    kept_index: Option<Node<'a>>,
-    target: Option<Node<'a>>,
-    replacement: Option<Node<'a>>,
-}
-
-impl<'a> Entry<'a> {
-    fn of(root: Node<'a>) -> Self {
-        let mut entry = Entry::default();
-        for (name, value) in root.entries() {
-            match name.text().as_deref() {
-                Some("type") => entry.kind = Some(value),
-                Some("id") => entry.id = Some(value),
-                Some("parentId") => entry.parent = Some(value),
-                Some("version") => entry.version = Some(value),
-                Some("message") => entry.message = Some(value),
-                Some("firstKeptEntryId") => entry.kept_id = Some(value),
-                Some("firstKeptEntryIndex") => entry.kept_index = Some(value),
-                Some("targetId") => entry.target = Some(value),
-                Some("replacement") => entry.replacement = Some(value),
-                _ => {}
-            }
-        }
-        entry
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        self.kind.is_some_and(|k| k.is(kind))
-    }
-}
-
-/// The fields of a message that matter here.
-#[derive(Default)]
-pub(super) struct Message<'a> {
-    role: Option<Node<'a>>,
-    content: Option<Node<'a>>,
-    call: Option<Node<'a>>,
-    tool: Option<Node<'a>>,
-    is_error: Option<Node<'a>>,
-    details: Option<Node<'a>>,
-    pub stop: Option<Node<'a>>,
-    pub error: Option<Node<'a>>,
-    pub usage: Option<Node<'a>>,
-}
-
-impl<'a> Message<'a> {
-    fn of(node: Node<'a>) -> Self {
-        let mut message = Message::default();
-        for (name, value) in node.entries() {
-            match name.text().as_deref() {
-                Some("role") => message.role = Some(value),
-                Some("content") => message.content = Some(value),
-                Some("toolCallId") => message.call = Some(value),
-                Some("toolName") => message.tool = Some(value),
-                Some("isError") => message.is_error = Some(value),
-                Some("details") => message.details = Some(value),
-                Some("stopReason") => message.stop = Some(value),
-                Some("errorMessage") => message.error = Some(value),
-                Some("usage") => message.usage = Some(value),
-                _ => {}
-            }
-        }
-        message
-    }
-}
-
 impl Locator for Finder {
     fn record(&mut self, record: &Record<'_>) {
         let mut index = Index::default();
@@ -171,11 +98,12 @@ impl Locator for Finder {
                 "the first record is no session header: pi 1.6 refuses the file, 0.73 overwrites it",
             );
         }
+        let message = entry.message.filter(|_| entry.is("message")).map(Message::of);
         if let (Some(scale), Some(root)) = (&mut self.scale, weighed) {
-            scale.entry(record, root, self.tree.len());
+            scale.entry(record, root, message.as_ref(), self.tree.len());
         }
         let mut taker = Taker::new(record);
-        self.entry(record, &entry, &mut taker);
+        self.entry(record, &entry, message.as_ref(), &mut taker);
         self.located.broken.append(&mut taker.broken);
     }
 
@@ -205,7 +133,7 @@ impl Finder {
         Finder { scale: Scale::of(depth), ..Finder::default() }
     }
 
-    fn entry(&mut self, record: &Record<'_>, entry: &Entry<'_>, taker: &mut Taker<'_>) {
+    fn entry(&mut self, record: &Record<'_>, entry: &Entry<'_>, message: Option<&Message<'_>>, taker: &mut Taker<'_>) {
         let list = self.header == Header::Is(1) || (self.header == Header::Missing && entry.id.is_none());
         let parent = match (list, key_of(entry.parent)) {
             (true, _) => Parent::Before,
@@ -214,13 +142,11 @@ impl Finder {
         };
         let number = self.tree.push(key_of(entry.id), parent);
         self.rootless = (parent == Parent::Nothing && number > 0).then_some(record.line);
-        if entry.is("message") {
-            let Some(message) = entry.message else { return };
-            let message = Message::of(message);
+        if let Some(message) = message {
             if message.role.is_some_and(|r| r.is("assistant")) {
-                self.assistant(record, &message, number);
+                self.assistant(record, message, number);
             } else if message.role.is_some_and(|r| r.is("toolResult")) {
-                self.result(record, &message, number, taker);
+                self.result(record, message, number, taker);
             }
         } else if entry.is("compaction") {
             let kept = match (key_of(entry.kept_id), entry.kept_index.and_then(|i| i.whole_number())) {

@@ -24,6 +24,7 @@
 //! here is what both put into the model's context, but that 0.73 knows no `context_edit` and sends what it replaces. Reports
 //! are in the issues of earendil-works/pi.
 
+mod entry;
 mod find;
 mod notes;
 mod relics;

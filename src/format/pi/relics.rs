@@ -50,7 +50,7 @@ type Place = (u32, u32);
 type Counts = [(u32, u8); USAGE.len()];
 
 impl Answers {
-    pub fn push(&mut self, record: &Record<'_>, entry: u64, message: &super::find::Message<'_>) {
+    pub fn push(&mut self, record: &Record<'_>, entry: u64, message: &super::entry::Message<'_>) {
         let is = |reason| message.stop.is_some_and(|s| s.is(reason));
         let counts = || message.usage.map(counts).unwrap_or_default();
         let how = if is("error") {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::entry::Message;
 use super::sent::{Compaction, Sent};
 use super::tree::Grown;
 use crate::format::blocks::{self, Held, size};
@@ -20,41 +21,6 @@ pub(super) struct Scale {
     edits: Vec<(u64, Key, Held)>,
 }
 
-/// The fields of a message that matter here.
-#[derive(Default)]
-struct Message<'a> {
-    role: Option<Node<'a>>,
-    content: Option<Node<'a>>,
-    command: Option<Node<'a>>,
-    output: Option<Node<'a>>,
-    model: Option<Node<'a>>,
-    usage: Option<Node<'a>>,
-    stop: Option<Node<'a>>,
-    error: Option<Node<'a>>,
-    excluded: bool,
-}
-
-impl<'a> Message<'a> {
-    fn of(node: Node<'a>) -> Self {
-        let mut message = Message::default();
-        for (name, value) in node.entries() {
-            match name.text().as_deref() {
-                Some("role") => message.role = Some(value),
-                Some("content") => message.content = Some(value),
-                Some("command") => message.command = Some(value),
-                Some("output") => message.output = Some(value),
-                Some("model") => message.model = Some(value),
-                Some("usage") => message.usage = Some(value),
-                Some("stopReason") => message.stop = Some(value),
-                Some("errorMessage") => message.error = Some(value),
-                Some("excludeFromContext") => message.excluded = value.boolean() == Some(true),
-                _ => {}
-            }
-        }
-        message
-    }
-}
-
 impl Scale {
     pub fn of(depth: Depth) -> Option<Self> {
         Some(Scale { weigher: Weigher::of(depth)?, edits: Vec::new() })
@@ -66,13 +32,13 @@ impl Scale {
     }
 
     /// Takes the entry that will have this number.
-    pub fn entry(&mut self, record: &Record<'_>, root: Node<'_>, entry: u64) {
+    pub fn entry(&mut self, record: &Record<'_>, root: Node<'_>, message: Option<&Message<'_>>, entry: u64) {
         let kind = root.get("type").and_then(|t| t.text());
         let summary = || root.get("summary").map_or(0, size);
         match kind.as_deref() {
             Some("message") => {
-                if let Some(message) = root.get("message") {
-                    self.message(record, &Message::of(message), entry);
+                if let Some(message) = message {
+                    self.message(record, message, entry);
                 }
             }
             Some("custom_message") => {
